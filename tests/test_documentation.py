@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def documented_names(sections: Any) -> set[str]:
 
 
 def missing_sections(name: str, thing: Any) -> list[str]:
-    """Return what numpydoc's validation misses: sections of functions; settings or fields, and See Also, of classes."""
+    """Return what numpydoc's validation misses: sections of functions; fields, See Also and examples of classes."""
     from numpydoc.docscrape import ClassDoc
     from numpydoc.validate import validate
 
@@ -123,7 +124,7 @@ def missing_sections(name: str, thing: Any) -> list[str]:
         settings = [each for each in settings if not each.startswith("_")]
         free = {"args", "kwargs", "options"}  # of base classes without a constructor
         undocumented = [each for each in settings if each not in documented_names(written) | free]
-        return sorted(codes & {"GL08", "SS01", "SA01"}) + undocumented
+        return sorted(codes & {"GL08", "SS01", "SA01", "EX01"}) + undocumented
     if "cls" in inspect.signature(thing).parameters:
         codes -= {"PR02"}  # numpydoc takes a parameter cls for that of a class method, which needs no description
     return sorted(codes & {"GL08", "SS01", "PR01", "PR02", "RT01", "SA01", "EX01"})
@@ -143,8 +144,48 @@ def public_members(thing: type) -> dict[str, Any]:
     return {
         name: each
         for name, each in found.items()
-        if isinstance(each, property) or getattr(getattr(thing, name), "__module__", "").startswith("calibrant")
+        if isinstance(each, property | cached_property)
+        or getattr(getattr(thing, name), "__module__", "").startswith("calibrant")
     }
+
+
+def public_methods() -> dict[str, Any]:
+    """Return the methods that the package defines for public classes, and their calls, by full name, each once."""
+    found: dict[Any, tuple[str, Any]] = {}
+    for name, thing in public_objects().items():
+        for member in [*public_members(thing), "__call__"] if inspect.isclass(thing) else []:
+            method = getattr(thing, member, None)
+            function = inspect.unwrap(getattr(method, "__func__", method))  # of a class method
+            if inspect.isfunction(function) and function.__module__.startswith("calibrant"):
+                found.setdefault(function.__code__, (f"{name}.{member}", method))
+    return dict(found.values())
+
+
+def missing_method_sections(name: str, method: Any) -> list[str]:
+    """Return what a method lacks: a docstring, a summary, the description of a parameter, or that of the result."""
+    from numpydoc.docscrape import NumpyDocString
+    from numpydoc.validate import validate
+
+    text = inspect.getdoc(method)
+    if not text:
+        return ["GL08"]
+    sections, signature = NumpyDocString(text), inspect.signature(method)
+    codes = {code for code, _ in validate(name)["errors"]} if method.__doc__ else set()  # else of a base class
+    codes &= {"SS01", "PR01", "PR02", "RT01", "YD01"}
+    parameters = {each for each in signature.parameters if each != "self" and not each.startswith("_")}
+    if signature.return_annotation not in (None, inspect.Signature.empty) and not (
+        sections["Returns"] or sections["Yields"]
+    ):
+        codes |= {"RT01"}  # numpydoc reads the body, which an abstract method does not have
+    return sorted(codes) + sorted(parameters - documented_names(sections))
+
+
+def test_every_public_method_has_the_sections_of_numpydoc():
+    for library in ("numpydoc", "sklearn", "matplotlib"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    found = {name: missing_method_sections(name, method) for name, method in public_methods().items()}
+    assert len(found) > 600
+    assert not {name: missing for name, missing in found.items() if missing}
 
 
 def test_every_public_member_of_a_class_has_a_docstring():

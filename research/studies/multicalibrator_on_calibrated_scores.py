@@ -45,7 +45,7 @@ class Cell:
             "changed": f"{len(changed)}",
             "data sets": DATA_SETS,
             "increase of log loss, where changed": means[0],
-            "gain_, where changed": means[1],
+            "``gain_``, where changed": means[1],
         }
 
 

@@ -116,7 +116,18 @@ class InputError(ValueError):
         self.hint = self._hint.write()
 
     def write(self, write_argument: Callable[[Argument], str] = str) -> str:
-        """Return the message with each argument as `write_argument` writes it; by default as in Python."""
+        """Return the message with each argument as `write_argument` writes it; by default as in Python.
+
+        Parameters
+        ----------
+        write_argument : callable, default=str
+            Function from an argument to its text; the command line writes options with it.
+
+        Returns
+        -------
+        str
+            The message with its hint.
+        """
         text = f"{self._problem.write(write_argument)} {self._hint.write(write_argument)}".rstrip()
         return printable(text, keep="\n")  # names of columns may hold control characters
 
@@ -184,6 +195,13 @@ class Note:
     See Also
     --------
     InputError, CalibrantWarning
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_arrays([0, 1, None], [0.2, 0.7, 0.5], missing="drop")
+    >>> [(note.code, note.count) for note in table.notes]
+    [('missing', 1)]
     """
 
     code: str
@@ -197,7 +215,13 @@ class Note:
         return printable(self.template.replace("{count}", f"{self.count:,}"))
 
     def to_dict(self) -> dict[str, object]:
-        """Return code, count and text as plain data for JSON."""
+        """Return code, count and text as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            The keys are "code", "count" and "text".
+        """
         return {"code": self.code, "count": self.count, "text": self.text}
 
 

@@ -74,6 +74,17 @@ class Candidate:
     See Also
     --------
     Ranking, AutoCalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> auto = cb.AutoCalibrator(calibrators=["platt"], n_resamples=199).fit(p, rng.random(600) < p**2)
+    >>> best = auto.ranking_.candidates[0]
+    >>> best.name, best.gain > 0, best.pvalue
+    ('platt', True, 0.005)
     """
 
     name: str
@@ -106,6 +117,16 @@ class Ranking:
     See Also
     --------
     Candidate, AutoCalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> auto = cb.AutoCalibrator(calibrators=["platt"], n_resamples=199).fit(p, rng.random(600) < p**2)
+    >>> auto.ranking_.chosen, auto.ranking_.baseline, auto.ranking_.metric
+    ('platt', 'uncalibrated', 'brier')
     """
 
     candidates: tuple[Candidate, ...]
@@ -124,11 +145,28 @@ class Ranking:
         return f"use {self.chosen}"
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per candidate."""
+        """Return one row per candidate.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return frame_from_rows([vars(candidate) for candidate in self.candidates], backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "kind": "ranking",
@@ -264,7 +302,22 @@ class AutoCalibrator(ModelWithCalibrator):
         self.progress = progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Rank the calibrators, choose, and fit on all rows; `params` as for `CalibratedModel`."""
+        """Rank the calibrators, choose, and fit on all rows; `params` as for `CalibratedModel`.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as the classifier takes them.
+        y : column of n labels
+        sample_weight : column of n weights, optional
+            Importance of each row; weights go to the classifier too, if it takes them.
+        **params
+            Further arguments of the classifier's fit, or metadata to route.
+
+        Returns
+        -------
+        self
+        """
         rows = TrainingRows.read(self, X, y, sample_weight, params)
         model = model_of_scores(rows.classes) if self.estimator is None else self.estimator
         method = response_method(model)

@@ -29,6 +29,15 @@ class DistributionMap(KnownKeywords, TransformerMixin, BaseEstimator):  # type: 
     See Also
     --------
     PITRecalibrator, ScoreMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian, VarianceScaling
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> recalibrator = VarianceScaling().fit(Gaussian(np.zeros(1000), 3.0), y)
+    >>> isinstance(recalibrator, DistributionMap), recalibrator(Gaussian([0.0], 3.0)).quantile(0.9).round(1)
+    (True, array([1.2]))
     """
 
     kind: ClassVar[str] = "distribution"
@@ -72,18 +81,52 @@ class DistributionMap(KnownKeywords, TransformerMixin, BaseEstimator):  # type: 
         raise NotImplementedError
 
     def accepts_map(self, map_: Any) -> bool:
-        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it."""
+        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it.
+
+        Parameters
+        ----------
+        map_ : map
+            The map of a file or of another fit.
+
+        Returns
+        -------
+        bool
+            False where no fit with these settings gives such a map.
+        """
         return True
 
     def extra_state(self) -> dict[str, Any]:
-        """Return what a file holds beside settings, map and notes, as plain data."""
+        """Return what a file holds beside settings, map and notes, as plain data.
+
+        Returns
+        -------
+        dict
+            Empty for most recalibrators.
+        """
         return {}
 
     def restore_extra_state(self, state: dict[str, Any]) -> None:
-        """Restore what `extra_state` returned, and take it out of `state`."""
+        """Restore what `extra_state` returned, and take it out of `state`.
+
+        Parameters
+        ----------
+        state : dict
+            Content of the file; the keys of `extra_state` are removed.
+        """
 
     def transform(self, X: Any) -> Any:
-        """Return the recalibrated forecasts."""
+        """Return the recalibrated forecasts.
+
+        Parameters
+        ----------
+        X : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+            Forecasts of new rows.
+
+        Returns
+        -------
+        forecast
+            One recalibrated distribution per row.
+        """
         check_is_fitted(self)
         return self._recalibrate(as_forecast(X))
 
@@ -91,7 +134,18 @@ class DistributionMap(KnownKeywords, TransformerMixin, BaseEstimator):  # type: 
         raise NotImplementedError
 
     def __call__(self, forecast: Any) -> Any:
-        """Return the same as `transform`."""
+        """Return the same as `transform`.
+
+        Parameters
+        ----------
+        forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+            Forecasts of new rows.
+
+        Returns
+        -------
+        forecast
+            One recalibrated distribution per row.
+        """
         return self.transform(forecast)
 
     def __sklearn_is_fitted__(self) -> bool:

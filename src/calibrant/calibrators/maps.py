@@ -352,6 +352,13 @@ class SinhArcsinh:
     See Also
     --------
     ParetoRecalibrator, Warped
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> heavy = SinhArcsinh(0.0, 1.0, 0.0, 0.5)
+    >>> heavy(np.array([-2.0, 0.0, 2.0])).round(3), heavy.inverse(heavy(np.array([1.5]))).round(3)
+    (array([-0.786,  0.   ,  0.786]), array([1.5]))
     """
 
     location: float = 0.0
@@ -368,16 +375,50 @@ class SinhArcsinh:
         _check_finite(self, "location", "scale", "skewness", "tails", positive=("scale", "tails"))
 
     def __call__(self, score: Floats) -> Floats:
+        """Return the values of the map.
+
+        Parameters
+        ----------
+        score : array
+            Normal scores.
+
+        Returns
+        -------
+        array
+            One value per score.
+        """
         found: Floats = np.sinh(self.tails * np.arcsinh((score - self.location) / self.scale) - self.skewness)
         return found
 
     def inverse(self, value: Floats) -> Floats:
-        """Return the scores that the map gives these values."""
+        """Return the scores that the map gives these values.
+
+        Parameters
+        ----------
+        value : array
+            Values of the map.
+
+        Returns
+        -------
+        array
+            One score per value.
+        """
         found: Floats = self.location + self.scale * np.sinh((np.arcsinh(value) + self.skewness) / self.tails)
         return found
 
     def log_slope(self, score: Floats) -> Floats:
-        """Return the logarithm of the slope."""
+        """Return the logarithm of the slope.
+
+        Parameters
+        ----------
+        score : array
+            Normal scores.
+
+        Returns
+        -------
+        array
+            One logarithm per score.
+        """
         x = (score - self.location) / self.scale
         inner = self.tails * np.arcsinh(x) - self.skewness
         # ln cosh without overflow

@@ -114,7 +114,22 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
     cv = None  # bootstrap samples instead of folds
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Bootstrap, relabel and fit the regressor; `params` are passed to the fit of the classifiers, or routed."""
+        """Bootstrap, relabel and fit the regressor; `params` are passed to the fit of the classifiers, or routed.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as the classifier takes them.
+        y : column of n labels
+        sample_weight : column of n weights, optional
+            Importance of each row; weights go to the classifier too, if it takes them.
+        **params
+            Further arguments of the classifier's fit, or metadata to route.
+
+        Returns
+        -------
+        self
+        """
         rows = TrainingRows.read(self, X, y, sample_weight, params)
         if len(rows.classes) > 2:
             raise InputError(
@@ -188,7 +203,18 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
         return labels
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the cost-minimising probabilities of both classes."""
+        """Return the cost-minimising probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as in the fit.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Columns in the order of `classes_`; each row sums to 1.
+        """
         check_is_fitted(self)
         raw = np.asarray(self.regressor_.predict(X), dtype=np.float64)
         outside = _outside(raw)
@@ -202,13 +228,30 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
         return np.column_stack([1 - event, event])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the more probable class of each row; at 1/2 the first."""
+        """Return the more probable class of each row; at 1/2 the first.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as in the fit.
+
+        Returns
+        -------
+        array
+            One label per row.
+        """
         likelier = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[likelier]
         return labels
 
     def get_metadata_routing(self) -> Any:
-        """Return the routing of metadata to the classifiers."""
+        """Return the routing of metadata to the classifiers.
+
+        Returns
+        -------
+        MetadataRouter
+            As scikit-learn's metadata routing asks for it.
+        """
         router = MetadataRouter(owner=self).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
 

@@ -44,7 +44,18 @@ class ModelWithCalibrator(KnownKeywords, ClassifierMixin, MetaEstimatorMixin, Ba
     classes_: NDArray[Any]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return calibrated probabilities, one column per class in the order of `classes_`."""
+        """Return calibrated probabilities, one column per class in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as in the fit.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Columns in the order of `classes_`; each row sums to 1.
+        """
         check_is_fitted(self)
         classifiers = self._classifiers()
         total: Floats | float = 0.0
@@ -53,7 +64,18 @@ class ModelWithCalibrator(KnownKeywords, ClassifierMixin, MetaEstimatorMixin, Ba
         return np.asarray(total / len(classifiers))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row; the first of equally probable ones."""
+        """Return the most probable class of each row; the first of equally probable ones.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as in the fit.
+
+        Returns
+        -------
+        array
+            One label per row.
+        """
         likeliest = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[likeliest]
         return labels
@@ -72,7 +94,13 @@ class ModelWithCalibrator(KnownKeywords, ClassifierMixin, MetaEstimatorMixin, Ba
                 setattr(self, name, getattr(estimator, name))
 
     def get_metadata_routing(self) -> Any:
-        """Return how metadata reach the classifier and the splitter."""
+        """Return how metadata reach the classifier and the splitter.
+
+        Returns
+        -------
+        MetadataRouter
+            As scikit-learn's metadata routing asks for it.
+        """
         return routing(self)
 
     def __sklearn_tags__(self) -> Any:
@@ -161,7 +189,22 @@ class CalibratedModel(ModelWithCalibrator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Fit classifier and calibrator; `params` go to the classifier's fit, or where routing sends them."""
+        """Fit classifier and calibrator; `params` go to the classifier's fit, or where routing sends them.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as the classifier takes them.
+        y : column of n labels
+        sample_weight : column of n weights, optional
+            Importance of each row; weights go to the classifier too, if it takes them.
+        **params
+            Further arguments of the classifier's fit, or metadata to route.
+
+        Returns
+        -------
+        self
+        """
         rows = TrainingRows.read(self, X, y, sample_weight, params)
         method = response_method(self.estimator)
         calibrator = calibrator_for(self.calibrator, method, len(rows.classes))

@@ -206,8 +206,12 @@ class Multicalibrator(ModelWithCalibrator):
             Scores of the event, without a classifier.
         cluster : column, optional
             Rows of a cluster are in the same fold.
-        params
+        **params
             Go to the classifier's fit, or where routing sends them.
+
+        Returns
+        -------
+        self
         """
         check_option("backend", self.backend, ("auto", "sklearn", "lightgbm"))
         for name, least, most in (
@@ -356,7 +360,20 @@ class Multicalibrator(ModelWithCalibrator):
             )
 
     def __call__(self, X: Any, scores: Column | None = None) -> Floats:
-        """Return the calibrated probability of the event of each row."""
+        """Return the calibrated probability of the event of each row.
+
+        Parameters
+        ----------
+        X : frame or array of n rows
+            Features, as in the fit.
+        scores : column of n scores in [0, 1], optional
+            Scores of the event; needed without a classifier, an error with one.
+
+        Returns
+        -------
+        array
+            One row per row of `X`.
+        """
         check_is_fitted(self)
         if self.estimator is not None:
             if scores is not None:
@@ -378,18 +395,50 @@ class Multicalibrator(ModelWithCalibrator):
         return expit(mean_log_odds(self.models_, codes, logit(column.values, EPS)))
 
     def predict_proba(self, X: Any, scores: Column | None = None) -> Floats:
-        """Return the probabilities of both classes, in the order of `classes_`."""
+        """Return the probabilities of both classes, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : frame or array of n rows
+            Features, as in the fit.
+        scores : column of n scores in [0, 1], optional
+            Scores of the event; needed without a classifier, an error with one.
+
+        Returns
+        -------
+        array
+            One row per row of `X`.
+        """
         event = self(X, scores)
         return np.column_stack([1 - event, event])
 
     def predict(self, X: Any, scores: Column | None = None) -> NDArray[Any]:
-        """Return the more probable class of each row; at 1/2 the first."""
+        """Return the more probable class of each row; at 1/2 the first.
+
+        Parameters
+        ----------
+        X : frame or array of n rows
+            Features, as in the fit.
+        scores : column of n scores in [0, 1], optional
+            Scores of the event; needed without a classifier, an error with one.
+
+        Returns
+        -------
+        array
+            One row per row of `X`.
+        """
         likely = (self(X, scores) > 0.5).astype(int)
         labels: NDArray[Any] = self.classes_[likely]
         return labels
 
     def to_state(self) -> dict[str, Any]:
-        """Return the fitted models as plain data for JSON."""
+        """Return the fitted models as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            The part of the file of `calibrant.save` that holds the fit.
+        """
         models = [model.to_dict() for model in self.models_]
         _check_size(models)
         return {
@@ -403,7 +452,13 @@ class Multicalibrator(ModelWithCalibrator):
         }
 
     def restore_state(self, state: dict[str, Any]) -> None:
-        """Restore what `to_state` returns; anything else is an error."""
+        """Restore what `to_state` returns; anything else is an error.
+
+        Parameters
+        ----------
+        state : dict
+            What `to_state` returned; its keys are removed.
+        """
         features, models = state.pop("features", None), state.pop("models", None)
         if not isinstance(features, list) or not features or not isinstance(models, list):
             raise InputError("Multicalibrator must have a list of features and a list of models.")

@@ -37,6 +37,17 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
     See Also
     --------
     ScoreMap, OneVsRest, Dirichlet
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> calibrator = cb.VectorScaling().fit(proba, y)
+    >>> isinstance(calibrator, ProbabilityMap), calibrator.predict_proba(proba[:2]).shape
+    (True, (2, 3))
     """
 
     kind: ClassVar[str] = "multiclass"
@@ -120,11 +131,33 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
         raise NotImplementedError
 
     def accepts_map(self, map_: Any) -> bool:
-        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it."""
+        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it.
+
+        Parameters
+        ----------
+        map_ : map
+            The map of a file or of another fit.
+
+        Returns
+        -------
+        bool
+            False where no fit with these settings gives such a map.
+        """
         return map_.kind in self.map_kinds and map_.n_classes in (None, len(self.classes_))
 
     def __call__(self, X: Any) -> Floats:
-        """Return calibrated probabilities: rows in the order given, columns in that of `classes_`."""
+        """Return calibrated probabilities: rows in the order given, columns in that of `classes_`.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, K)
+            Class probabilities before calibration, columns as in the fit.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Each row sums to 1.
+        """
         check_is_fitted(self)
         matrix, notes = self._read(X, len(self.classes_), any_score=self.map_.domain == "real")
         _check_order(X, self.classes_.tolist())
@@ -135,11 +168,33 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
         return calibrated
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the same as a call."""
+        """Return the same as a call.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, K)
+            Class probabilities before calibration, columns as in the fit.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Each row sums to 1.
+        """
         return self(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row; the first of equally probable ones."""
+        """Return the most probable class of each row; the first of equally probable ones.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, K)
+            Class probabilities before calibration, columns as in the fit.
+
+        Returns
+        -------
+        array
+            One label per row.
+        """
         likeliest = self(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[likeliest]
         return labels

@@ -42,6 +42,15 @@ class FrontPoint:
     See Also
     --------
     Front
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian, ParetoRecalibrator
+    >>> y = np.random.default_rng(0).standard_t(3, size=500)
+    >>> point = ParetoRecalibrator(n_points=4).fit(Gaussian(np.zeros(500), 1.0), y).front_[-1]
+    >>> point.pvalue > 0.05, type(point.map).__name__
+    (True, 'SinhArcsinh')
     """
 
     nll: float
@@ -64,6 +73,15 @@ class Front:
     See Also
     --------
     FrontPoint, ParetoRecalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian, ParetoRecalibrator
+    >>> y = np.random.default_rng(0).standard_t(3, size=500)
+    >>> front = ParetoRecalibrator(n_points=4).fit(Gaussian(np.zeros(500), 1.0), y).front_
+    >>> front[0].nll < front.before.nll, front[-1].a_squared < front.before.a_squared
+    (True, True)
     """
 
     points: tuple[FrontPoint, ...]
@@ -225,14 +243,38 @@ class ParetoRecalibrator(DistributionMap):
         self.front_ = Front(tuple(points), before)
 
     def choose(self, choice: Choice) -> Self:
-        """Return a recalibrator with the same front and another point of it."""
+        """Return a recalibrator with the same front and another point of it.
+
+        Parameters
+        ----------
+        choice : {"knee", "sharp", "calibrated"} or int
+            As for the class.
+
+        Returns
+        -------
+        ParetoRecalibrator
+            A copy; this recalibrator does not change.
+        """
         check_is_fitted(self)
         other = copy.copy(self)
         other.choice, other.map_ = choice, self._chosen(choice)
         return other
 
     def measure(self, forecast: Any, y: Column) -> Front:
-        """Return the front with the objectives of other rows, on which some points may be dominated."""
+        """Return the front with the objectives of other rows, on which some points may be dominated.
+
+        Parameters
+        ----------
+        forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+            Forecasts of rows that were not in the fit.
+        y : column
+            Their outcomes.
+
+        Returns
+        -------
+        Front
+            The same maps with other objectives.
+        """
         check_is_fitted(self)
         objectives = _Objectives(*read_outcomes(y, forecast, "y"), None)
         points = tuple(objectives.measure(point.map) for point in self.front_)

@@ -36,6 +36,13 @@ class PointMap(KnownKeywords, RegressorMixin, BaseEstimator):  # type: ignore[mi
     See Also
     --------
     ScoreMap, LinearRecalibrator
+
+    Examples
+    --------
+    >>> from calibrant.regression import LinearRecalibrator
+    >>> recalibrator = LinearRecalibrator(cv=None).fit([1.0, 2.0, 3.0], [3.0, 5.0, 7.0])
+    >>> isinstance(recalibrator, PointMap), recalibrator([10.0])
+    (True, array([21.]))
     """
 
     kind: ClassVar[str] = "point"
@@ -74,7 +81,18 @@ class PointMap(KnownKeywords, RegressorMixin, BaseEstimator):  # type: ignore[mi
         raise NotImplementedError
 
     def accepts_map(self, map_: Any) -> bool:
-        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it."""
+        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it.
+
+        Parameters
+        ----------
+        map_ : map
+            The map of a file or of another fit.
+
+        Returns
+        -------
+        bool
+            False where no fit with these settings gives such a map.
+        """
         return True
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> MeanTable:
@@ -136,7 +154,17 @@ class PointMap(KnownKeywords, RegressorMixin, BaseEstimator):  # type: ignore[mi
         return cross_validated_trade_off(table, recalibrated, folds)
 
     def predict(self, X: Column) -> Floats:
-        """Return the recalibrated predictions, in the order given."""
+        """Return the recalibrated predictions, in the order given.
+
+        Parameters
+        ----------
+        X : column of n predictions
+            Predictions before recalibration, finite and none missing.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         check_is_fitted(self)
         column = _columns.finite(_columns.read(X, "X", hint=ONE_COLUMN))
         _columns.refuse_missing([column])
@@ -144,7 +172,17 @@ class PointMap(KnownKeywords, RegressorMixin, BaseEstimator):  # type: ignore[mi
         return recalibrated
 
     def __call__(self, prediction: Column) -> Floats:
-        """Return the same as `predict`."""
+        """Return the same as `predict`.
+
+        Parameters
+        ----------
+        prediction : column of n predictions
+            Predictions before recalibration, finite and none missing.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return self.predict(prediction)
 
     def __sklearn_is_fitted__(self) -> bool:

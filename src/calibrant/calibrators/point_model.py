@@ -65,7 +65,20 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit regressor and recalibrator; weights go to both, to the regressor if it takes them."""
+        """Fit regressor and recalibrator; weights go to both, to the regressor if it takes them.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as the regressor takes them.
+        y : column of n outcomes
+        sample_weight : column of n weights, optional
+            Importance of each row.
+
+        Returns
+        -------
+        self
+        """
         if y is None:
             raise InputError("RecalibratedModel requires y to be passed, but the target y is None.", argument="y")
         recalibrator = LinearRecalibrator() if self.recalibrator is None else self.recalibrator
@@ -98,7 +111,17 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         return predicted
 
     def predict(self, X: Any) -> Floats:
-        """Return the recalibrated predictions."""
+        """Return the recalibrated predictions.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as in the fit.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         check_is_fitted(self)
         recalibrated: Floats = self.recalibrator_.predict(self.estimator_.predict(X))
         return recalibrated

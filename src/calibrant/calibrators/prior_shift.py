@@ -96,6 +96,11 @@ class PriorShift(ScoreMap):
         -------
         PriorShift
 
+        Returns
+        -------
+        PriorShift
+            It is fitted.
+
         Examples
         --------
         >>> import numpy as np

@@ -100,6 +100,10 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
             Group of each row.
         classes : sequence of labels, optional
             The classes, in the order of the columns; by default the names of a frame's columns, else the sorted labels.
+
+        Returns
+        -------
+        self
         """
         least = check_count("min_rows", self.min_rows)
         forecast = _read_scores(X)
@@ -135,7 +139,21 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
         return names
 
     def __call__(self, X: Any, *, by: Any = None) -> NDArray[Any]:
-        """Return the class of each row; `by` as in the fit."""
+        """Return the class of each row; `by` as in the fit.
+
+        Parameters
+        ----------
+        X : column of n scores or (n, K) class probabilities
+            Scores, as in the fit.
+        by : column, several columns or frame, optional
+            Group of each row; needed if the fit had groups. The rows of a group without a rule of its own get the rule
+            of all rows.
+
+        Returns
+        -------
+        array
+            One label per row.
+        """
         check_is_fitted(self)
         scores = _matrix(_read_scores(X))
         if scores.ndim == 2 and scores.shape[1] != len(self.classes_):
@@ -154,11 +172,31 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
         return labels
 
     def predict(self, X: Any, *, by: Any = None) -> NDArray[Any]:
-        """Return the same as a call."""
+        """Return the same as a call.
+
+        Parameters
+        ----------
+        X : column of n scores or (n, K) class probabilities
+            Scores, as in the fit.
+        by : column, several columns or frame, optional
+            Group of each row; needed if the fit had groups. The rows of a group without a rule of its own get the rule
+            of all rows.
+
+        Returns
+        -------
+        array
+            One label per row.
+        """
         return self(X, by=by)
 
     def to_state(self) -> dict[str, Any]:
-        """Return the fitted rules as plain data for JSON."""
+        """Return the fitted rules as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            The part of the file of `calibrant.save` that holds the fit.
+        """
         groups = [
             {"group": list(key) if isinstance(key, tuple) else key, "rule": _plain_rule(rule)}
             for key, rule in self.group_rules_.items()
@@ -166,7 +204,13 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
         return {"rule": _plain_rule(self.rule_), "groups": groups}
 
     def restore_state(self, state: dict[str, Any]) -> None:
-        """Restore what `to_state` returns; anything else is an error."""
+        """Restore what `to_state` returns; anything else is an error.
+
+        Parameters
+        ----------
+        state : dict
+            What `to_state` returned; its keys are removed.
+        """
         size = len(self.classes_)
         self.rule_ = _rule(state.pop("rule", None), size)
         groups = state.pop("groups", None)

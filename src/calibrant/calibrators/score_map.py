@@ -40,6 +40,16 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
     See Also
     --------
     ProbabilityMap, PointMap, DistributionMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> calibrator = cb.Platt(on="logit").fit(p, rng.random(2000) < p**2)
+    >>> isinstance(calibrator, ScoreMap), calibrator([0.2, 0.8]).round(2)
+    (True, array([0.05, 0.64]))
     """
 
     kind: ClassVar[str] = "binary"
@@ -90,7 +100,18 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
         raise NotImplementedError
 
     def accepts_map(self, map_: Any) -> bool:
-        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it."""
+        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it.
+
+        Parameters
+        ----------
+        map_ : map
+            The map of a file or of another fit.
+
+        Returns
+        -------
+        bool
+            False where no fit with these settings gives such a map.
+        """
         return True
 
     def _note(self, code: str, text: str, count: int = 1, *, warn: bool = False) -> None:
@@ -100,7 +121,17 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
             warnings.warn(f"{type(self).__name__}: {text}", CalibrantWarning, stacklevel=4)
 
     def __call__(self, score: Column) -> Floats:
-        """Return the calibrated probability of each score, in the order given."""
+        """Return the calibrated probability of each score, in the order given.
+
+        Parameters
+        ----------
+        score : column of n scores
+            In [0, 1], or any finite numbers if the fit was on margins; none missing.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         values = self._read_scores(score)
         calibrated: Floats = self.map_(values)
         return calibrated
@@ -118,12 +149,34 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
         return values
 
     def predict_proba(self, X: Column) -> Floats:
-        """Return the probabilities of both classes, in the order of `classes_`."""
+        """Return the probabilities of both classes, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : column of n scores
+            As for a call.
+
+        Returns
+        -------
+        array of shape (n, 2)
+            Each row sums to 1.
+        """
         event = self(X)
         return np.column_stack([1 - event, event])
 
     def predict(self, X: Column) -> NDArray[Any]:
-        """Return the more probable class of each score; at 1/2 the first."""
+        """Return the more probable class of each score; at 1/2 the first.
+
+        Parameters
+        ----------
+        X : column of n scores
+            As for a call.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
         likely = (self(X) > 0.5).astype(int)
         labels: NDArray[Any] = self.classes_[likely]
         return labels

@@ -80,6 +80,16 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
     See Also
     --------
     scorers
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import calibrant as cb
+    >>> X, y = make_classification(500, random_state=0)
+    >>> scorer = MetricScorer(cb.Brier())
+    >>> round(scorer(GaussianNB().fit(X, y), X, y), 3)
+    -0.137
     """
 
     def __init__(self, metric: Metric) -> None:
@@ -94,7 +104,23 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
         *,
         frequency: Column | None = None,
     ) -> float:
-        """Return the metric, negated where lower is better; weights as in `ScoreTable.from_arrays`."""
+        """Return the metric, negated where lower is better; weights as in `ScoreTable.from_arrays`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier of two classes
+            The event is the second of its `classes_`.
+        X : array or frame of n rows
+            Features, as its `predict_proba` takes them.
+        y : column of n labels
+        sample_weight, frequency : column, optional
+            Importance of each row, or the number of equal rows; not both.
+
+        Returns
+        -------
+        float
+            Greater is better. For a metric with a target value, minus the distance from it.
+        """
         metric, classes = self.metric, np.asarray(estimator.classes_).tolist()
         if len(classes) != 2:
             raise InputError(

@@ -95,7 +95,22 @@ class ProportionThreshold(ModelWithCalibrator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Fit the classifier, and the threshold or weights on its out-of-fold scores."""
+        """Fit the classifier, and the threshold or weights on its out-of-fold scores.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as the classifier takes them.
+        y : column of n labels
+        sample_weight : column of n weights, optional
+            Importance of each row; weights go to the classifier too, if it takes them.
+        **params
+            Further arguments of the classifier's fit, or metadata to route.
+
+        Returns
+        -------
+        self
+        """
         rows = TrainingRows.read(self, X, y, sample_weight, params)
         method = response_method(self.estimator)
         if method == "decision_function" and len(rows.classes) > 2:
@@ -127,12 +142,34 @@ class ProportionThreshold(ModelWithCalibrator):
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the classifier, unchanged."""
+        """Return the probabilities of the classifier, unchanged.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as in the fit.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Columns in the order of `classes_`; each row sums to 1.
+        """
         check_is_fitted(self)
         return class_columns(response(self.estimator_, X, self._method, self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return classes in about their observed proportions."""
+        """Return classes in about their observed proportions.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as in the fit.
+
+        Returns
+        -------
+        array
+            One label per row.
+        """
         check_is_fitted(self)
         scores = response(self.estimator_, X, self._method, self.classes_)
         labels: NDArray[Any] = self.classes_[self._choose_classes(scores)]

@@ -35,6 +35,16 @@ class TradeOff:
     See Also
     --------
     PointMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import LinearRecalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.normal(size=300)
+    >>> found = LinearRecalibrator(cv=5).fit(p, 2 * p + rng.normal(size=300)).trade_off_
+    >>> found.after["mse"] < found.before["mse"], found.mse_change.pvalue < 0.001
+    (True, True)
     """
 
     before: Mapping[str, float]
@@ -63,7 +73,13 @@ class TradeOff:
         return f"<p>{self._summary()}</p>{html_table(self._cells(), left=(0,))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON."""
+        """Return the result as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "before": {k: v for name, value in self.before.items() for k, v in number(name, value).items()},

@@ -87,7 +87,23 @@ class TreeSmoothing(ModelWithCalibrator):
         self.min_rows = min_rows
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
-        """Fit the tree or forest (unless frozen) and smooth the counts of its leaves."""
+        """Fit the tree or forest (unless frozen) and smooth the counts of its leaves.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as the tree takes them.
+        y : column of n labels
+            Not used by a frozen tree or forest, which is fitted already.
+        sample_weight : column of n weights, optional
+            Importance of each row, for the fit of the tree or forest.
+        **params
+            Further arguments of the fit of the tree or forest, or metadata to route.
+
+        Returns
+        -------
+        self
+        """
         if self.method not in METHODS:
             raise InputError(
                 f"method must be one of {', '.join(METHODS)}; got {self.method!r}.",
@@ -127,7 +143,18 @@ class TreeSmoothing(ModelWithCalibrator):
         return np.asarray((k + 1) / (n + k.shape[1]))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return smoothed probabilities, one column per class."""
+        """Return smoothed probabilities, one column per class.
+
+        Parameters
+        ----------
+        X : array or frame of n rows
+            Features, as in the fit.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Columns in the order of `classes_`; each row sums to 1.
+        """
         check_is_fitted(self)
         leaves = np.asarray(_inside(self.estimator_).apply(X))
         columns = leaves[:, None] if leaves.ndim == 1 else leaves

@@ -58,6 +58,14 @@ class CumulativeDifferences:
     See Also
     --------
     ecce, CumulativeDisplay
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.evaluate(table).details.cumulative
+    >>> round(found.ecce.mad, 3), round(found.test.pvalue, 2)
+    (0.03, 0.37)
     """
 
     __repr__ = short_repr
@@ -68,7 +76,18 @@ class CumulativeDifferences:
 
     @classmethod
     def measure(cls, table: ScoreTable) -> "CumulativeDifferences":
-        """Compute ECCE, its band and its test for a table."""
+        """Compute ECCE, its band and its test for a table.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Table of the rows.
+
+        Returns
+        -------
+        CumulativeDifferences
+            Its test is None where the data do not allow one.
+        """
         try:
             test: TestResult | None = ecce_test(table, kind="mad")
         except InputError:
@@ -105,6 +124,14 @@ class BinaryDetails(LogOddsDetails):
     See Also
     --------
     Evaluation, CalibrationLevels, Decision
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> details = cb.evaluate(table).details
+    >>> round(details.log_odds_error.value, 2), details.decision.equivalence.within
+    (0.2, False)
     """
 
     __repr__ = short_repr
@@ -180,29 +207,92 @@ class BinaryDetails(LogOddsDetails):
             pass
 
     def sentences(self, e: "Evaluation") -> list[str]:
-        """Return the explanation of the verdict and its consequence at the mean score."""
+        """Return the explanation of the verdict and its consequence at the mean score.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        list of str
+            One sentence per element; may be empty.
+        """
         return [text for text in (sentences.explanation(e), sentences.consequence(e)) if text]
 
     def sizes(self, table: ScoreTable) -> dict[str, Any]:
-        """Return the number of events, the event rate and the mean score."""
+        """Return the number of events, the event rate and the mean score.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Table of the rows.
+
+        Returns
+        -------
+        dict
+        """
         return {"positives": table.positives, "prevalence": table.prevalence, "mean_score": mean_score(table)}
 
     def frame_columns(self, table: ScoreTable) -> dict[str, Any]:
-        """Return the columns of a frame that describe the rows."""
+        """Return the columns of a frame that describe the rows.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Table of the rows.
+
+        Returns
+        -------
+        dict
+        """
         return {"rows": n_rows(table), "event_rate": table.prevalence}
 
     def sizes_text(self, table: ScoreTable) -> str:
-        """Format the number of rows, the mean score and the event rate."""
+        """Format the number of rows, the mean score and the event rate.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Table of the rows.
+
+        Returns
+        -------
+        str
+        """
         predicted, observed = 100 * mean_score(table), 100 * table.prevalence
         weighted = "weighted " if table.importance else ""
         return f"{rows_text(table)}; {weighted}mean score {predicted:.4g} %, {weighted}event rate {observed:.4g} %"
 
     def group_header(self, level: str) -> list[str]:
-        """Return the header of the table of groups, without its first column."""
+        """Return the header of the table of groups, without its first column.
+
+        Parameters
+        ----------
+        level : str
+            Confidence level as text, such as "95 %".
+
+        Returns
+        -------
+        list of str
+            Names of the columns.
+        """
         return ["rows", "mean score", "event rate", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
 
     def group_cells(self, e: "Evaluation") -> list[str]:
-        """Return the row of one group in the table of groups."""
+        """Return the row of one group in the table of groups.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation of the group.
+
+        Returns
+        -------
+        list of str
+            One text per column of `group_header`.
+        """
         error, table = self.decision.log_odds_error, e.table
         return [
             f"{n_rows(table):,}",
@@ -215,7 +305,13 @@ class BinaryDetails(LogOddsDetails):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         test = self.cumulative.test
         return {
             "decision": self.decision.to_dict(),

@@ -121,7 +121,18 @@ class Comparison:
         return {d.model: d.adjusted_pvalue for d in self.deciding}
 
     def is_shown(self, d: Difference) -> bool:
-        """Return whether a difference is significant after adjustment for the number of models."""
+        """Return whether a difference is significant after adjustment for the number of models.
+
+        Parameters
+        ----------
+        d : Difference
+            One of `differences`.
+
+        Returns
+        -------
+        bool
+            Whether the p-value, adjusted by Holm, is at most alpha.
+        """
         return d.adjusted_pvalue <= self.settings.alpha
 
     @property
@@ -152,7 +163,13 @@ class Comparison:
         return tuple(dict.fromkeys((*self.own_notes, *theirs)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all results and settings as plain data for JSON."""
+        """Return all results and settings as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, with a ``schema_version``; NaN and infinite numbers are None.
+        """
         return {
             "schema_version": SCHEMA_VERSION,
             "result": "comparison",
@@ -170,13 +187,27 @@ class Comparison:
         }
 
     def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
+        """Return `to_dict` as JSON text.
+
+        Returns
+        -------
+        str
+            JSON text; NaN and infinite numbers are null.
+        """
         return to_json_text(self.to_dict())
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return one row per model and metric: value, interval, null range, and difference from the baseline.
 
-        ``difference_pvalue`` is adjusted by Holm for the number of models.
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`. ``difference_pvalue`` is adjusted by Holm for the number of models.
         """
         rows = []
         for name, evaluation in self.models.items():
@@ -205,13 +236,37 @@ class Comparison:
         return next((d for d in self.differences if (d.model, d.metric) == (model, metric)), None)
 
     def plot(self, *, fig: Any = None) -> Any:
-        """Draw the models and their differences; return a `calibrant.plots.ComparisonDisplay`."""
+        """Draw the models and their differences; return a `calibrant.plots.ComparisonDisplay`.
+
+        Parameters
+        ----------
+        fig : Figure or SubFigure, optional
+            Figure to draw in; by default a new one.
+
+        Returns
+        -------
+        ComparisonDisplay
+            The display, drawn; ``display.figure_`` is the figure.
+        """
         from calibrant import plots
 
         return plots.ComparisonDisplay(self).plot(fig=fig)
 
     def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report") -> str:
-        """Return the report of all models as one HTML page; see `Evaluation.to_html`."""
+        """Return the report of all models as one HTML page; see `Evaluation.to_html`.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write.
+        title : str, default="Calibration report"
+            Title of the page.
+
+        Returns
+        -------
+        str
+            The page.
+        """
         from calibrant import report
 
         return report.write_comparison(self, path, title=title)
@@ -227,7 +282,13 @@ class Comparison:
         return ResultText(headline, [self.sizes()], self.cells(), list(self.reasons()), self.notes, left=(0, 1))
 
     def reasons(self) -> Iterator[str]:
-        """State the deciding tests, disagreements with the score, and the verdict on each model."""
+        """State the deciding tests, disagreements with the score, and the verdict on each model.
+
+        Yields
+        ------
+        str
+            One sentence.
+        """
         terms, tested = self._terms, [d for d in self.deciding if not math.isnan(d.low)]
         for d in tested:
             value, ends, _ = d.cells()
@@ -254,7 +315,13 @@ class Comparison:
             yield f"{name}: {evaluation.details.headline(evaluation)}"
 
     def disagreements(self) -> list[str]:
-        """Return a sentence for each pair whose better calibrated model has the worse score."""
+        """Return a sentence for each pair whose better calibrated model has the worse score.
+
+        Returns
+        -------
+        list of str
+            One sentence per pair; empty if calibration and score agree, or if one difference is not shown.
+        """
         terms = self._terms
         sign = 1 if terms.best == "lower" else -1
         found = []
@@ -276,7 +343,13 @@ class Comparison:
         return ", adjusted" if len(self.deciding) > 1 else ""
 
     def sizes(self) -> str:
-        """Format the number of rows, and the event rate, the number of classes or the mean outcome."""
+        """Format the number of rows, and the event rate, the number of classes or the mean outcome.
+
+        Returns
+        -------
+        str
+            One line, as in the printed result.
+        """
         first = self.models[self.baseline]
         rows, about = rows_text(first.table), first.details.frame_columns(first.table)
         if "classes" in about:
@@ -286,7 +359,13 @@ class Comparison:
         return f"{rows}, {100 * first.table.prevalence:.4g} % events"
 
     def cells(self) -> list[list[str]]:
-        """Return the table of metrics as text; its first row is the header."""
+        """Return the table of metrics as text; its first row is the header.
+
+        Returns
+        -------
+        list of lists of str
+            One row per metric and model; the rows of a metric stand together.
+        """
         level = f"{100 * self.settings.confidence_level:g} %"
         header = ["", "", "value", f"{level} CI", "expected if calibrated"]
         cells = [[*header, f"minus {self.baseline}", f"{level} CI", "p-value"]]

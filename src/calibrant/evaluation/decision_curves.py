@@ -43,6 +43,16 @@ class DecisionCurve:
     See Also
     --------
     decision_curve, NetBenefit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.inference import decision_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.beta(1, 3, 4000)
+    >>> curve = decision_curve(rng.random(4000) < p, p, thresholds=[0.1, 0.2])
+    >>> curve.thresholds, [model.name for model in curve.models], curve.treat_all.value.round(3)
+    (array([0.1, 0.2]), ['model'], array([0.153, 0.048]))
     """
 
     thresholds: Floats
@@ -61,7 +71,18 @@ class DecisionCurve:
         return found[name]
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per strategy and threshold."""
+        """Return one row per strategy and threshold.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return frame_from_columns(
             {name: [cell for part in self._parts() for cell in part[name]] for name in self._parts()[0]}, backend
         )
@@ -77,7 +98,13 @@ class DecisionCurve:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values as plain data for JSON."""
+        """Return all values as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         names = ("value", "low", "high", "gain", "gain_low", "gain_high")
         strategies = [
             {"name": each.name, "reference": each.reference} | columns({name: getattr(each, name) for name in names})
@@ -115,7 +142,18 @@ class DecisionCurve:
         return f"{where} ({runs_text(self.thresholds, better)}; {level})"
 
     def plot(self, **options: Any) -> Any:
-        """Draw the curves; options as for `calibrant.plots.DecisionCurveDisplay.plot`."""
+        """Draw the curves.
+
+        Parameters
+        ----------
+        **options
+            Those of `calibrant.plots.DecisionCurveDisplay.plot`.
+
+        Returns
+        -------
+        DecisionCurveDisplay
+            The display, drawn.
+        """
         from calibrant.plots import DecisionCurveDisplay
 
         return DecisionCurveDisplay(self).plot(**options)

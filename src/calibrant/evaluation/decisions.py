@@ -51,6 +51,17 @@ class DecisionResult:
     See Also
     --------
     Decisions, decisions
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> found = cb.decisions(rng.random(1000) < p, p, false_positive=1, false_negative=4, n_resamples=99)
+    >>> line = found.lines[0]
+    >>> line.threshold, round(line.cost, 2), round(line.net_benefit, 2)
+    (0.2, 0.39, 0.43)
     """
 
     name: str
@@ -101,11 +112,28 @@ class Decisions:
     notes: tuple[Note, ...] = ()
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per model."""
+        """Return one row per model.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return frame_from_rows([vars(line) for line in self.lines], backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 2,
             "result": "decisions",

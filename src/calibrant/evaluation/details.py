@@ -83,32 +83,117 @@ class LogOddsDetails(ABC):
         return 0 if test is None else test.statistic
 
     def deciding_tests(self, factor: float) -> Iterable[TestResult]:
-        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
+        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups.
+
+        Parameters
+        ----------
+        factor : float
+            Factor of the adjusted p-values; 1 without groups.
+
+        Returns
+        -------
+        iterable of TestResult
+            The tests, with p-values that are adjusted for their number and for groups.
+        """
         found: Iterable[TestResult] = self.decision.joint_test.scale(factor).components.values()
         return found
 
     def direction(self, alpha: float, factor: float) -> str:
-        """Return the significant directions, comma-joined."""
+        """Return the significant directions, comma-joined.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float
+            Factor of the adjusted p-values; 1 without groups.
+
+        Returns
+        -------
+        str
+            Comma-joined words such as "overestimates"; '' if none is shown.
+        """
         return str(self.decision.direction(alpha, factor))
 
     def group_factor(self, adjusted: float, count: int) -> float:
-        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
+        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value.
+
+        Parameters
+        ----------
+        adjusted : float
+            The p-value of the group, adjusted by Holm for the number of groups.
+        count : int
+            Number of groups.
+
+        Returns
+        -------
+        float
+            Factor of the p-values of the tests in this group.
+        """
         return adjusted / self.pvalue if self.pvalue > 0 else 1.0
 
     def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
-        """Return the adjusted p-value of a metric in a group."""
+        """Return the adjusted p-value of a metric in a group.
+
+        Parameters
+        ----------
+        pvalue : float
+            The p-value of the metric, not adjusted for groups.
+        adjusted : float
+            The adjusted p-value of the group.
+        factor : float
+            That of `group_factor`.
+
+        Returns
+        -------
+        float
+            The p-value, adjusted for the number of groups.
+        """
         return max(pvalue, adjusted)
 
     def rows_to_decide(self, e: "Evaluation") -> int | None:
-        """Return the number of further rows that would probably decide; None if unknown."""
+        """Return the number of further rows that would probably decide; None if unknown.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        int or None
+            Number of rows in addition to those of the evaluation.
+        """
         return self.rows_needed
 
     def headline(self, e: "Evaluation") -> str:
-        """Return the verdict in one line."""
+        """Return the verdict in one line.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        str
+            The verdict with its direction.
+        """
         return sentences.headline(e)
 
     def reasons(self, e: "Evaluation") -> Iterable[str]:
-        """State the tests behind the verdict, the coefficients and the other tests."""
+        """State the tests behind the verdict, the coefficients and the other tests.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        iterable of str
+            One sentence per element.
+        """
         return sentences.reasons(e)
 
 
@@ -123,22 +208,83 @@ class DeviationDetails:
         return float(self.decision.pvalue)
 
     def group_factor(self, adjusted: float, count: int) -> float:
-        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
+        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value.
+
+        Parameters
+        ----------
+        adjusted : float
+            The p-value of the group, adjusted by Holm for the number of groups.
+        count : int
+            Number of groups.
+
+        Returns
+        -------
+        float
+            Factor of the p-values of the tests in this group.
+        """
         return adjusted / self.pvalue if self.pvalue > 0 else float(count)
 
     def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
-        """Return the adjusted p-value of a metric in a group."""
+        """Return the adjusted p-value of a metric in a group.
+
+        Parameters
+        ----------
+        pvalue : float
+            The p-value of the metric, not adjusted for groups.
+        adjusted : float
+            The adjusted p-value of the group.
+        factor : float
+            That of `group_factor`.
+
+        Returns
+        -------
+        float
+            The p-value, adjusted for the number of groups.
+        """
         return pvalue if math.isnan(pvalue) else min(1.0, factor * pvalue)
 
     def rows_to_decide(self: Details, e: "Evaluation") -> int | None:
-        """Return the number of further rows that would probably decide; None if unknown."""
+        """Return the number of further rows that would probably decide; None if unknown.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        int or None
+            Number of rows in addition to those of the evaluation.
+        """
         more = self.equivalence.further_rows(n_rows(e.table))
         return None if math.isnan(more) else round_up(more)
 
     def headline(self, e: "Evaluation") -> str:
-        """Return the verdict in one line."""
+        """Return the verdict in one line.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        str
+            The verdict with its direction.
+        """
         return regression_sentences.headline(e)
 
     def reasons(self, e: "Evaluation") -> Iterable[str]:
-        """State the tests behind the verdict, the coefficients and the other tests."""
+        """State the tests behind the verdict, the coefficients and the other tests.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        iterable of str
+            One sentence per element.
+        """
         return regression_sentences.reasons(e)

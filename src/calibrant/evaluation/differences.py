@@ -37,6 +37,16 @@ class Difference:
     See Also
     --------
     Comparison, compare
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = cb.compare(rng.random(2000) < p, {"squared": p**2, "plain": p}).differences[0]
+    >>> found.model, found.baseline, found.metric, found.value < 0, found.adjusted_pvalue < 0.05
+    ('plain', 'squared', 'log-odds error', True, True)
     """
 
     model: str
@@ -63,7 +73,26 @@ class Difference:
         test: str,
         unit: str = "1",
     ) -> "Difference":
-        """Return the difference of a paired test."""
+        """Return the difference of a paired test.
+
+        Parameters
+        ----------
+        model, baseline, metric : str
+            Names of the model, of the model that it is compared with and of the metric.
+        found : PairedDifference
+            Result of the paired test.
+        level : float
+            Confidence level of the interval.
+        test : str
+            Name of the test.
+        unit : str, default="1"
+            Unit of the difference; "%" for percentage points.
+
+        Returns
+        -------
+        Difference
+            Value, interval and p-value of the test; the p-value is not adjusted.
+        """
         low, high = found.interval(level)
         return cls(model, baseline, metric, found.value, low, high, level, found.pvalue, unit, test)
 
@@ -71,11 +100,34 @@ class Difference:
     def without_test(
         cls, model: str, baseline: str, metric: str, value: float, level: float, unit: str
     ) -> "Difference":
-        """Return the difference of a metric without interval and p-value."""
+        """Return the difference of a metric without interval and p-value.
+
+        Parameters
+        ----------
+        model, baseline, metric : str
+            Names of the model, of the model that it is compared with and of the metric.
+        value : float
+            The difference.
+        level : float
+            Confidence level of the comparison.
+        unit : str
+            Unit of the difference.
+
+        Returns
+        -------
+        Difference
+            Its interval and p-value are NaN.
+        """
         return cls(model, baseline, metric, value, math.nan, math.nan, level, math.nan, unit)
 
     def cells(self) -> list[str]:
-        """Return difference, interval and adjusted p-value with its test as text; empty where they do not exist."""
+        """Return difference, interval and adjusted p-value with its test as text; empty where they do not exist.
+
+        Returns
+        -------
+        list of str
+            Three texts.
+        """
         form: NumberFormat | _SignedDigits = _SignedDigits()
         if self.unit in ("1", "%"):
             form = NumberFormat.for_spread(self.unit, self.high - self.low, signed=True)
@@ -87,7 +139,13 @@ class Difference:
         return [value, form.range(self.low, self.high), f"{format_pvalue(self.adjusted_pvalue)} ({self.test})"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
 

@@ -42,6 +42,13 @@ class LabelsDetails(DeviationDetails):
     See Also
     --------
     Evaluation, ProportionDecision
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> details = cb.evaluate(["a", "b"] * 200, cb.Labels(["a", "a", "b", "a"] * 100)).details
+    >>> details.largest.label, details.largest.difference
+    ('a', 0.25)
     """
 
     __repr__ = short_repr
@@ -66,17 +73,52 @@ class LabelsDetails(DeviationDetails):
         return self.equivalence.value
 
     def deciding_tests(self, factor: float) -> Iterable[TestResult]:
-        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
+        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups.
+
+        Parameters
+        ----------
+        factor : float
+            Factor of the adjusted p-values; 1 without groups.
+
+        Returns
+        -------
+        iterable of TestResult
+            The tests, with p-values that are adjusted for their number and for groups.
+        """
         return self.decision.joint_test.scale(factor).components.values()
 
     def direction(self, alpha: float, factor: float) -> str:
-        """Return the significant directions, comma-joined; local if no single class is significant."""
+        """Return the significant directions, comma-joined; local if no single class is significant.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float
+            Factor of the adjusted p-values; 1 without groups.
+
+        Returns
+        -------
+        str
+            Comma-joined words such as "overestimates"; '' if none is shown.
+        """
         over, under = self.decision.too_often(alpha, factor), self.decision.too_rarely(alpha, factor)
         found = ["overestimates"] * bool(over) + ["underestimates"] * bool(under)
         return ", ".join(found) or ("local" if self.pvalue * factor <= alpha else "")
 
     def sentences(self, e: "Evaluation") -> list[str]:
-        """Name the classes that are predicted significantly too often or too rarely."""
+        """Name the classes that are predicted significantly too often or too rarely.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        list of str
+            One sentence per element; may be empty.
+        """
         alpha, factor = e.settings.alpha, e.group_factor
         chosen = {
             "too often": self.decision.too_often(alpha, factor),
@@ -93,23 +135,75 @@ class LabelsDetails(DeviationDetails):
         return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
 
     def sizes(self, table: ConfusionTable) -> dict[str, Any]:
-        """Return the number of classes."""
+        """Return the number of classes.
+
+        Parameters
+        ----------
+        table : ConfusionTable
+            Table of the rows.
+
+        Returns
+        -------
+        dict
+        """
         return {"n_classes": len(table)}
 
     def frame_columns(self, table: ConfusionTable) -> dict[str, Any]:
-        """Return the columns of a frame that describe the rows."""
+        """Return the columns of a frame that describe the rows.
+
+        Parameters
+        ----------
+        table : ConfusionTable
+            Table of the rows.
+
+        Returns
+        -------
+        dict
+        """
         return {"rows": n_rows(table), "classes": len(table)}
 
     def sizes_text(self, table: ConfusionTable) -> str:
-        """Format the number of rows and classes."""
+        """Format the number of rows and classes.
+
+        Parameters
+        ----------
+        table : ConfusionTable
+            Table of the rows.
+
+        Returns
+        -------
+        str
+        """
         return f"{rows_text(table)}; {len(table):,} classes"
 
     def group_header(self, level: str) -> list[str]:
-        """Return the header of the table of groups, without its first column."""
+        """Return the header of the table of groups, without its first column.
+
+        Parameters
+        ----------
+        level : str
+            Confidence level as text, such as "95 %".
+
+        Returns
+        -------
+        list of str
+            Names of the columns.
+        """
         return ["rows", "class", "predicted", "observed", f"difference ({level} CI)", "adjusted p", "verdict"]
 
     def group_cells(self, e: "Evaluation") -> list[str]:
-        """Return the row of one group in the table of groups: its class with the largest difference."""
+        """Return the row of one group in the table of groups: its class with the largest difference.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation of the group.
+
+        Returns
+        -------
+        list of str
+            One text per column of `group_header`.
+        """
         c = self.largest
         interval = "" if math.isnan(c.low) else f" ({100 * c.low:+.2f} to {100 * c.high:+.2f})"
         return [
@@ -128,7 +222,13 @@ class LabelsDetails(DeviationDetails):
         return max(self.decision.classes, key=lambda c: abs(c.difference))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {"classes": [_plain(c) for c in self.decision.classes], "n_clusters": self.n_clusters}
 
 

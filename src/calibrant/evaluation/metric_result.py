@@ -70,14 +70,26 @@ class MetricResult:
     _repr_html_ = line_html
 
     def without_inference(self) -> "MetricResult":
-        """Return the metric without interval and null distribution, for rows in too few clusters."""
+        """Return the metric without interval and null distribution, for rows in too few clusters.
+
+        Returns
+        -------
+        MetricResult
+            The same value; the limits, the null distribution and the p-value are NaN.
+        """
         nan = math.nan
         interval = replace(self.interval, low=nan, high=nan, method="none", n_resamples=0)
         null = replace(self.null, expected=nan, low=nan, high=nan, pvalue=nan, n_resamples=0, replicates=np.empty(0))
         return MetricResult(self.name, interval, null)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         parts = {"interval": self.interval.to_dict(), "null": self.null.to_dict()}
         return {
             "name": self.name,
@@ -88,7 +100,13 @@ class MetricResult:
         }
 
     def to_row(self) -> dict[str, Any]:
-        """Return the numbers as one row of a frame."""
+        """Return the numbers as one row of a frame.
+
+        Returns
+        -------
+        dict
+            Values by name of the column of `Evaluation.to_frame`.
+        """
         return {
             "metric": self.name,
             "unit": self.unit,
@@ -103,7 +121,13 @@ class MetricResult:
         }
 
     def cells(self) -> list[str]:
-        """Return value, interval, null range and adjusted p-value as text; empty where one does not exist."""
+        """Return value, interval, null range and adjusted p-value as text; empty where one does not exist.
+
+        Returns
+        -------
+        list of str
+            Four texts.
+        """
         low, high = self.null.low, self.null.high
         form: NumberFormat | _FourDigits = _FourDigits()
         if self.unit in ("1", "%"):

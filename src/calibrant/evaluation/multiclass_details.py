@@ -49,6 +49,17 @@ class MulticlassDetails(LogOddsDetails):
     See Also
     --------
     Evaluation, MulticlassDecision
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> details = cb.evaluate(y, proba, n_resamples=99).details
+    >>> details.labels, [round(each, 2) for each in details.top_label]
+    ((0, 1, 2), [0.54, 0.48])
     """
 
     __repr__ = short_repr
@@ -67,7 +78,18 @@ class MulticlassDetails(LogOddsDetails):
         return self.decision.equivalence
 
     def sentences(self, e: "Evaluation") -> list[str]:
-        """Explain the verdict, and name the classes that are over- or underestimated and those that are confused."""
+        """Explain the verdict, and name the classes that are over- or underestimated and those that are confused.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        list of str
+            One sentence per element; may be empty.
+        """
         return [sentences.explanation(e), *self._class_sentences(e), *self._confusion_sentences(e)]
 
     def _class_sentences(self, e: "Evaluation") -> Iterable[str]:
@@ -99,15 +121,45 @@ class MulticlassDetails(LogOddsDetails):
         return "; ".join(texts[:_NAMED]) + (f"; and {rest:,} more" if rest > 0 else "")
 
     def sizes(self, table: ClassTable) -> dict[str, Any]:
-        """Return the number of classes and the accuracy."""
+        """Return the number of classes and the accuracy.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Table of the rows.
+
+        Returns
+        -------
+        dict
+        """
         return {"n_classes": table.n_classes, "accuracy": table.accuracy}
 
     def frame_columns(self, table: ClassTable) -> dict[str, Any]:
-        """Return the columns of a frame that describe the rows."""
+        """Return the columns of a frame that describe the rows.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Table of the rows.
+
+        Returns
+        -------
+        dict
+        """
         return {"rows": n_rows(table), "classes": table.n_classes}
 
     def sizes_text(self, table: ClassTable) -> str:
-        """Format the number of rows and classes, the mean confidence and the accuracy."""
+        """Format the number of rows and classes, the mean confidence and the accuracy.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Table of the rows.
+
+        Returns
+        -------
+        str
+        """
         top = self.top_label
         return (
             f"{rows_text(table)}; {table.n_classes:,} classes; mean top-label probability {_percent(top[0])}, "
@@ -115,11 +167,33 @@ class MulticlassDetails(LogOddsDetails):
         )
 
     def group_header(self, level: str) -> list[str]:
-        """Return the header of the table of groups, without its first column."""
+        """Return the header of the table of groups, without its first column.
+
+        Parameters
+        ----------
+        level : str
+            Confidence level as text, such as "95 %".
+
+        Returns
+        -------
+        list of str
+            Names of the columns.
+        """
         return ["rows", "mean top probability", "accuracy", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
 
     def group_cells(self, e: "Evaluation") -> list[str]:
-        """Return the row of one group in the table of groups."""
+        """Return the row of one group in the table of groups.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation of the group.
+
+        Returns
+        -------
+        list of str
+            One text per column of `group_header`.
+        """
         error = self.log_odds_error
         return [
             f"{n_rows(e.table):,}",
@@ -132,7 +206,13 @@ class MulticlassDetails(LogOddsDetails):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "decision": self.decision.to_dict(),
             "labels": [json_label(label) for label in self.labels],

@@ -32,6 +32,16 @@ class NetBenefit:
     See Also
     --------
     DecisionCurve, decision_curve
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.inference import decision_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.beta(1, 3, 4000)
+    >>> model = decision_curve(rng.random(4000) < p, p, thresholds=[0.1, 0.2]).models[0]
+    >>> model.value.round(3), model.gain.round(3), model.reference
+    (array([0.167, 0.113]), array([0.014, 0.066]), 'the better of treating all and none')
     """
 
     name: str

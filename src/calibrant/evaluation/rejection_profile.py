@@ -29,6 +29,16 @@ class RejectionProfile:
     See Also
     --------
     TCE, RejectionRate
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import RejectionProfile
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> profile = RejectionProfile.measure(cb.TCE(bins=cb.Quantile(1))(table))  # one bin, with an event rate of 0.41
+    >>> kept = profile.score[~profile.rejected]
+    >>> round(float(kept.min()), 2), round(float(kept.max()), 2)
+    (0.37, 0.46)
     """
 
     score: Floats
@@ -36,7 +46,18 @@ class RejectionProfile:
 
     @classmethod
     def measure(cls, breakdown: Breakdown) -> "RejectionProfile | None":
-        """Test the scores of a test-based breakdown; None with more than 1,000 bins."""
+        """Test the scores of a test-based breakdown; None with more than 1,000 bins.
+
+        Parameters
+        ----------
+        breakdown : Breakdown
+            Result of TCE, or of another metric whose loss is a `RejectionRate`.
+
+        Returns
+        -------
+        RejectionProfile or None
+            Decisions at scores of each bin.
+        """
         partition, loss = breakdown.partition, breakdown.definition.loss
         assert tests_scores(loss)
         if len(partition) > MAX_BINS:

@@ -233,7 +233,13 @@ class Evaluation:
         return dict(sorted(self.groups.items(), key=key))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all results and settings as plain data for JSON, with the same keys for every kind."""
+        """Return all results and settings as plain data for JSON, with the same keys for every kind.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, with a ``schema_version``; NaN and infinite numbers are None.
+        """
         result: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "result": "evaluation",
@@ -267,20 +273,45 @@ class Evaluation:
         return {} if levels is None else {"levels": levels.to_dict()}
 
     def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
+        """Return `to_dict` as JSON text.
+
+        Returns
+        -------
+        str
+            JSON text; NaN and infinite numbers are null.
+        """
         return to_json_text(self.to_dict())
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return one row per metric and group: value, interval, null range, p-value.
 
-        `backend` is a library that Narwhals supports: pandas, polars, pyarrow.
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            One row per metric of all rows (group "all"), then one per metric of each group.
         """
         rows = self.rows(group="all")
         rows += [row for name, group in self.groups.items() for row in group.rows(group=str(name))]
         return frame_from_rows(rows, backend)
 
     def rows(self, **columns: Any) -> list[dict[str, Any]]:
-        """Return one row per metric, with further columns before it."""
+        """Return one row per metric, with further columns before it.
+
+        Parameters
+        ----------
+        **columns
+            Columns to put first, by name; their values are repeated in each row.
+
+        Returns
+        -------
+        list of dict
+            One dict of column names and values per metric.
+        """
         about = {
             **self.details.frame_columns(self.table),
             "verdict": self.verdict,
@@ -289,7 +320,18 @@ class Evaluation:
         return [{**columns, **metric.to_row(), **about} for metric in self.metrics.values()]
 
     def plot(self, *, fig: Any = None) -> Any:
-        """Draw the verdict and the diagrams behind it; return a `calibrant.plots.EvaluationDisplay`."""
+        """Draw the verdict and the diagrams behind it; return a `calibrant.plots.EvaluationDisplay`.
+
+        Parameters
+        ----------
+        fig : Figure or SubFigure, optional
+            Figure to draw in; by default a new one.
+
+        Returns
+        -------
+        EvaluationDisplay
+            The display, drawn; ``display.figure_`` is the figure.
+        """
         from calibrant import plots
 
         return plots.EvaluationDisplay(self).plot(fig=fig)
@@ -304,9 +346,24 @@ class Evaluation:
     ) -> str:
         """Return the report as one self-contained HTML page; write it to `path` if given.
 
-        `audit`, an `Audit` of the same rows and forecast, and `monitor`, a `Monitor` of the same model, add a section
-        each; an audit with another number of rows, mean forecast or mean outcome is an error. Equal results give
-        identical pages.
+        Equal results give identical pages.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write.
+        title : str, default="Calibration report"
+            Title of the page.
+        audit : Audit, optional
+            Adds a section on segments. It must be of the same rows and forecast: an audit with another number of rows,
+            mean forecast or mean outcome is an error.
+        monitor : Monitor, optional
+            Adds a section on the monitored model.
+
+        Returns
+        -------
+        str
+            The page.
         """
         from calibrant import report
 
@@ -329,29 +386,65 @@ class Evaluation:
         )
 
     def headline(self) -> str:
-        """Return the verdict in one line."""
+        """Return the verdict in one line.
+
+        Returns
+        -------
+        str
+            "Verdict: ", and the verdict with its direction.
+        """
         return f"Verdict: {self.details.headline(self)}"
 
     def sentences(self) -> list[str]:
-        """Return sentences that explain the verdict."""
+        """Return sentences that explain the verdict.
+
+        Returns
+        -------
+        list of str
+            One sentence per element; empty for points and distributions, whose headline explains the verdict.
+        """
         return self.details.sentences(self)
 
     def sizes_text(self) -> str:
-        """Format the number of rows and the means of predictions and outcomes."""
+        """Format the number of rows and the means of predictions and outcomes.
+
+        Returns
+        -------
+        str
+            One line, as in the printed result.
+        """
         return self.details.sizes_text(self.table)
 
     def cells(self) -> list[list[str]]:
-        """Return the table of metrics as text; its first row is the header."""
+        """Return the table of metrics as text; its first row is the header.
+
+        Returns
+        -------
+        list of lists of str
+            Name, value, interval, null range and adjusted p-value of each metric; empty text where one does not exist.
+        """
         level = f"{100 * self.settings.confidence_level:g} % CI"
         header = ["", "value", level, "expected if calibrated", "adjusted p"]
         return [header, *([name, *metric.cells()] for name, metric in self.metrics.items())]
 
     def reasons(self) -> Iterable[str]:
-        """State the tests behind the verdict, the coefficients and other tests."""
+        """State the tests behind the verdict, the coefficients and other tests.
+
+        Returns
+        -------
+        iterable of str
+            One sentence per element.
+        """
         return self.details.reasons(self)
 
     def group_table(self) -> GroupTable | None:
-        """Return the table of groups, worst first; None without groups. `to_frame` has all their metrics."""
+        """Return the table of groups, worst first; None without groups. `to_frame` has all their metrics.
+
+        Returns
+        -------
+        GroupTable or None
+            Groups in the order of `worst_first`; None without groups.
+        """
         if not self.groups:
             return None
         level = f"{100 * self.settings.confidence_level:g} %"

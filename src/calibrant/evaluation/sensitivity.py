@@ -38,6 +38,15 @@ class Sensitivity:
     See Also
     --------
     Evaluation, AbsoluteMargin
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import Sensitivity
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = Sensitivity.measure(cb.TCE(bins=cb.EqualWidth(2))(table), cb.ECE()(table))
+    >>> min(found.alphas), max(found.alphas), round(min(found.tce), 1), round(max(found.tce), 1)
+    (1e-06, 0.4, 33.3, 100.0)
     """
 
     alphas: tuple[float, ...]
@@ -47,7 +56,20 @@ class Sensitivity:
 
     @classmethod
     def measure(cls, tested: Breakdown, ece: Breakdown) -> "Sensitivity":
-        """Compute both functions from the test-based breakdown and that of ECE."""
+        """Compute both functions from the test-based breakdown and that of ECE.
+
+        Parameters
+        ----------
+        tested : Breakdown
+            Result of TCE.
+        ece : Breakdown
+            Result of ECE, whose bins ECC uses.
+
+        Returns
+        -------
+        Sensitivity
+            TCE at several significance levels, and ECC at several cost ratios.
+        """
         loss: Any = tested.definition.loss
         alphas = tuple(sorted({*ALPHAS, float(loss.alpha)}))
         partition = tested.partition

@@ -95,6 +95,14 @@ class Settings:
     See Also
     --------
     Evaluation, evaluate
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> settings = cb.evaluate(table, alpha=0.01).settings
+    >>> settings.alpha, settings.margin, list(settings.metrics)[:2]
+    (0.01, 0.1, ['bias', 'ECE'])
     """
 
     margin: Margin
@@ -111,7 +119,13 @@ class Settings:
         return isinstance(self.margin, AbsoluteMargin)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts; metrics and bins by their specification.
+        """
         margin = {"absolute": self.margin.value} if isinstance(self.margin, AbsoluteMargin) else self.margin
         rest = plain(self, skip=("metrics", "margin", "bins"))
         metrics = {name: metric.spec for name, metric in self.metrics.items()}

@@ -139,7 +139,17 @@ class Gaussian(Forecast):
         return True
 
     def at_score(self, z: Floats) -> Floats:
-        """Return the quantiles at the levels of standard normal values, of shape (n, k)."""
+        """Return the quantiles at the levels of standard normal values, of shape (n, k).
+
+        Parameters
+        ----------
+        z : array of k numbers
+            Standard normal values.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         found: Floats = self.mean[:, None] + self.sd[:, None] * z
         return found
 
@@ -148,7 +158,17 @@ class Gaussian(Forecast):
         return found
 
     def normal_score(self, y: Floats) -> Floats:
-        """Return the standard normal value at the same level: (y - mean) / sd."""
+        """Return the standard normal value at the same level: (y - mean) / sd.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         score: Floats = (y - self.mean) / self.sd
         return score
 
@@ -231,6 +251,10 @@ class Quantiles(Forecast):
         median : column, optional
             Predicted medians.
 
+        Returns
+        -------
+        Quantiles
+
         Examples
         --------
         >>> forecast = Quantiles.from_intervals({0.9: ([1.0, 0.0], [4.0, 6.0]), 0.5: ([2.0, 3.0], [3.0, 5.0])})
@@ -297,6 +321,18 @@ class Quantiles(Forecast):
 
         Within a cell the position is uniform; beyond the outermost quantiles, where no distribution is known, outcomes
         lie next to them. Metrics that depend on more than cells have no null distribution.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Observed outcomes; only ensembles use them.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        tuple of array and forecast
+            Simulated outcomes, and the forecasts that belong to them.
         """
         rows, u = np.arange(len(self)), rng.random((2, len(self)))
         cell = np.searchsorted(self.levels, u[0])
@@ -350,7 +386,18 @@ class Quantiles(Forecast):
         )
 
     def crps(self, y: Floats) -> Floats:
-        """Return twice the mean pinball loss over the levels, which approximates CRPS if levels are equally spaced."""
+        """Return twice the mean pinball loss over the levels, which approximates CRPS if levels are equally spaced.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+            In the unit of the outcomes; lower is better.
+        """
         found: Floats = 2 * pinball_losses(y, self.values, self.levels).mean(axis=1)
         return found
 
@@ -452,7 +499,18 @@ class Samples(Forecast):
         return np.asarray(np.arange(1, m + 1) / (m + 1))
 
     def interval_levels(self, wanted: Floats | None = None) -> Floats:
-        """Return the nearest levels of intervals from the i-th lowest to the i-th highest member."""
+        """Return the nearest levels of intervals from the i-th lowest to the i-th highest member.
+
+        Parameters
+        ----------
+        wanted : array, optional
+            Levels in (0, 1); by default the usual levels that the number of members allows.
+
+        Returns
+        -------
+        array
+            Rising levels.
+        """
         m = self.members.shape[1]
         if wanted is None:
             widest = 1 - 2 / (m + 1)
@@ -466,6 +524,18 @@ class Samples(Forecast):
 
         If the ensemble is calibrated, all m + 1 values are exchangeable, so replicates have the distribution of the
         data.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Observed outcomes; only ensembles use them.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        tuple of array and forecast
+            Simulated outcomes, and the forecasts that belong to them.
         """
         rows, m = np.arange(len(self)), self.members.shape[1]
         everything = np.column_stack([self.members, y])
@@ -506,7 +576,18 @@ class Samples(Forecast):
         )
 
     def crps(self, y: Floats) -> Floats:
-        """Return the CRPS of the empirical distribution of the members: E|X - y| - E|X - X'| / 2."""
+        """Return the CRPS of the empirical distribution of the members: E|X - y| - E|X - X'| / 2.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+            In the unit of the outcomes; lower is better.
+        """
         m = self.members.shape[1]
         rank = np.arange(1, m + 1) - 0.5
         above = self.members > y[:, None]

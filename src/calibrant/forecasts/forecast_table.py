@@ -58,13 +58,27 @@ class ForecastTable:
             Matched with the outcomes by position; one distribution may stand for all rows.
         missing : {"raise", "drop"}
             How rows with a missing outcome are treated: an error, or dropped and counted.
+
+        Returns
+        -------
+        ForecastTable
         """
         known = as_forecast(forecast, len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
         return cls.from_rows(Rows.read(y_true, {"forecast": known}, missing=missing, hint=ONE_COLUMN))
 
     @classmethod
     def from_rows(cls, rows: Rows) -> "ForecastTable":
-        """Validate rows of outcomes and forecasts (the last of them), and return their table."""
+        """Validate rows of outcomes and forecasts (the last of them), and return their table.
+
+        Parameters
+        ----------
+        rows : Rows
+            Columns of outcomes and forecasts.
+
+        Returns
+        -------
+        ForecastTable
+        """
         used = rows.check(_columns.finite, _columns.finite).select()
         return cls(used.y.values, used.forecasts[-1], used.notes, used.n_in, used.n_dropped)
 
@@ -77,7 +91,17 @@ class ForecastTable:
         return len(self)
 
     def simulate(self, rng: Generator) -> "ForecastTable":
-        """Return a replicate in which the forecasts are calibrated."""
+        """Return a replicate in which the forecasts are calibrated.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        ForecastTable
+        """
         y, forecast = self.forecast.simulate(self.y, rng)
         return replace(self, y=y, forecast=forecast)
 

@@ -91,14 +91,34 @@ class Frozen(Forecast):
         return self._full(self.distribution.cdf(np.ceil(y) - 1)), high
 
     def normal_score(self, y: Floats) -> Floats:
-        """Return the standard normal value at the same level, precise in both tails."""
+        """Return the standard normal value at the same level, precise in both tails.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         from scipy.special import ndtri
 
         low, high = self.distribution.cdf(y), self.distribution.sf(y)
         return self._full(np.where(low <= 0.5, ndtri(low), -ndtri(high)))
 
     def at_score(self, z: Floats) -> Floats:
-        """Return the quantiles at the levels of standard normal values, precise in both tails."""
+        """Return the quantiles at the levels of standard normal values, precise in both tails.
+
+        Parameters
+        ----------
+        z : array of k numbers
+            Standard normal values.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         from scipy.special import ndtr
 
         d = self.distribution

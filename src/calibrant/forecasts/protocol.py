@@ -27,6 +27,17 @@ class Forecast(Protocol):
     See Also
     --------
     Gaussian, Quantiles, Samples, Frozen
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian
+    >>> forecast = Gaussian([1.0, 2.0], 0.5)
+    >>> forecast.point(), forecast.quantile(0.9).round(2)
+    (array([1., 2.]), array([1.64, 2.64]))
+    >>> low, high = forecast.cells(np.array([1.0, 2.5]))  # equal: the distribution is known and continuous
+    >>> high.round(2)
+    array([0.5 , 0.84])
     """
 
     kind: ClassVar[str] = "distribution"
@@ -36,27 +47,86 @@ class Forecast(Protocol):
 
     @abstractmethod
     def cells(self, y: Floats) -> tuple[Floats, Floats]:
-        """Return bounds of F(y) for each row; they are equal if F is continuous and known."""
+        """Return bounds of F(y) for each row; they are equal if F is continuous and known.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        tuple of two arrays
+            Lower and upper bound, one per row.
+        """
 
     @abstractmethod
     def quantile(self, level: Any) -> Floats:
-        """Return the quantiles of each row: of shape (n,) for one level, (n, k) for k levels."""
+        """Return the quantiles of each row: of shape (n,) for one level, (n, k) for k levels.
+
+        Parameters
+        ----------
+        level : float or sequence of k floats
+            Levels in (0, 1).
+
+        Returns
+        -------
+        array
+            Shape (n,) for one level, (n, k) for a sequence.
+        """
 
     @abstractmethod
     def point(self) -> Floats:
-        """Return the mean of each row, or the median if no mean is known."""
+        """Return the mean of each row, or the median if no mean is known.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
 
     @abstractmethod
     def log_density(self, y: Floats) -> Floats:
-        """Return the logarithm of the density (of the probability, for discrete distributions) at each outcome."""
+        """Return the logarithm of the density (of the probability, for discrete distributions) at each outcome.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
 
     @abstractmethod
     def crps(self, y: Floats) -> Floats:
-        """Return the continuous ranked probability score of each row."""
+        """Return the continuous ranked probability score of each row.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+            In the unit of the outcomes; lower is better.
+        """
 
     @abstractmethod
     def part(self: F, rows: Any) -> F:
-        """Return the forecasts of some of the rows: a slice, a mask, or their positions."""
+        """Return the forecasts of some of the rows: a slice, a mask, or their positions.
+
+        Parameters
+        ----------
+        rows : slice or array
+            Slice, mask or positions.
+
+        Returns
+        -------
+        forecast
+            Of the same type.
+        """
 
     @property
     def known_levels(self) -> Floats | None:
@@ -87,11 +157,31 @@ class Forecast(Protocol):
         """Return the levels of central intervals whose coverage can be measured, near those that are wanted.
 
         By default all that a forecast knows; none for quantiles without two that are the ends of a central interval.
+
+        Parameters
+        ----------
+        wanted : array, optional
+            Levels in (0, 1).
+
+        Returns
+        -------
+        array
+            Levels in (0, 1).
         """
         return np.array(INTERVAL_LEVELS) if wanted is None else wanted
 
     def at_row_score(self, z: Floats) -> Floats:
-        """Return the quantile of each row at the level of its own standard normal value."""
+        """Return the quantile of each row at the level of its own standard normal value.
+
+        Parameters
+        ----------
+        z : array of n numbers
+            Standard normal value of each row.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         raise InputError(
             f"forecast must have a known distribution function to simulate outcomes; got {type(self).__name__}.",
             hint="Use calibrant.interval.",
@@ -102,6 +192,18 @@ class Forecast(Protocol):
         """Return outcomes and forecasts of a replicate, in which the forecasts are calibrated.
 
         Outcomes are simulated from the forecasts. (The members of an ensemble and the outcome are exchanged.)
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Observed outcomes; only ensembles use them.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        tuple of array and forecast
+            Simulated outcomes, and the forecasts that belong to them.
         """
         return self.at_row_score(rng.standard_normal(len(self))), self
 

@@ -37,6 +37,13 @@ class Stretched(Forecast):
     See Also
     --------
     Warped, VarianceScaling, Forecast
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> wider = Stretched(Gaussian([1.0], 0.5), 2.0, 0.0)
+    >>> wider.quantile([0.16, 0.5, 0.84]).round(2).tolist()
+    [[0.01, 1.0, 1.99]]
     """
 
     base: Any
@@ -79,16 +86,47 @@ class Stretched(Forecast):
         return cells
 
     def normal_score(self, y: Floats) -> Floats:
-        """Return the standard normal value of each outcome's level."""
+        """Return the standard normal value of each outcome's level.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return normal_scores(self.base, self._back(y))
 
     def moved(self, values: Floats) -> Floats:
-        """Transform values of the base; rows are the last axis."""
+        """Transform values of the base; rows are the last axis.
+
+        Parameters
+        ----------
+        values : array
+            Values of the base, of shape (n,) or (k, n).
+
+        Returns
+        -------
+        array
+            Of the same shape.
+        """
         found: Floats = self._moved + self.factor * (values - self._middle)
         return found
 
     def at_score(self, z: Floats) -> Floats:
-        """Return the quantiles at standard normal values."""
+        """Return the quantiles at standard normal values.
+
+        Parameters
+        ----------
+        z : array of k numbers
+            Standard normal values.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         return self.moved(self.base.at_score(z).T).T
 
     def at_row_score(self, z: Floats) -> Floats:
@@ -157,6 +195,19 @@ class Warped(Forecast):
     See Also
     --------
     Stretched, PITRecalibrator, ParetoRecalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian
+    >>> class Half:
+    ...     def __call__(self, score):
+    ...         return score / 2
+    ...     def inverse(self, value):
+    ...         return 2 * value
+    >>> warped = Warped(Gaussian([1.0], 0.5), Half())  # twice as wide
+    >>> warped.quantile([0.16, 0.5, 0.84]).round(2), warped.normal_score(np.array([2.0]))
+    (array([[0.01, 1.  , 1.99]]), array([1.]))
     """
 
     base: Any
@@ -175,7 +226,17 @@ class Warped(Forecast):
         return len(self.base)
 
     def normal_score(self, y: Floats) -> Floats:
-        """Return the standard normal value of each outcome's level."""
+        """Return the standard normal value of each outcome's level.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         score: Floats = self.warp(normal_scores(self.base, y))
         return score
 
@@ -186,7 +247,17 @@ class Warped(Forecast):
         return u, u
 
     def at_score(self, z: Floats) -> Floats:
-        """Return the quantiles at standard normal values."""
+        """Return the quantiles at standard normal values.
+
+        Parameters
+        ----------
+        z : array of k numbers
+            Standard normal values.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         found: Floats = self.base.at_score(self.warp.inverse(z))
         return found
 

@@ -32,6 +32,15 @@ class Band:
     See Also
     --------
     consistency_band, cumulative_band
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import consistency_band
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> band = consistency_band(cb.ECE()(table))
+    >>> band.level, bool((band.low < band.high).all())
+    (0.95, True)
     """
 
     low: Floats

@@ -81,6 +81,14 @@ class Decision:
     See Also
     --------
     BinaryDetails, Equivalence
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [500, 500, 500], [90, 190, 330])
+    >>> decision = cb.evaluate(table).decision
+    >>> decision.pvalue < 0.001, decision.direction(alpha=0.05)
+    (True, 'overconfident')
     """
 
     joint_test: JointTest
@@ -97,11 +105,30 @@ class Decision:
         return self.joint_test.pvalue if self.joint_test.components else 1.0
 
     def direction(self, alpha: float, factor: float = 1.0) -> str:
-        """Directions whose tests are significant; `factor` adjusts their p-values further, for several groups."""
+        """Return the directions whose tests are significant.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        str
+            '' if no direction is shown.
+        """
         return self.joint_test.scale(factor).direction(alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "pvalue": self.pvalue,
             "components": [component.to_dict() for component in self.joint_test.components.values()],

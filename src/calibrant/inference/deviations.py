@@ -43,6 +43,16 @@ class Deviation:
     See Also
     --------
     JointTest, RegressionDetails
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.normal(size=2000)
+    >>> found = cb.evaluate(p + rng.normal(size=2000), cb.Point(p + 0.2)).equivalence
+    >>> found.name, found.margin, found.within
+    ('bias by bin', 0.05, False)
     """
 
     name: str
@@ -59,11 +69,23 @@ class Deviation:
         return self.high <= self.margin
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {**plain(self), "within": self.within}
 
     def text(self) -> str:
-        """Format the estimate with its interval and the margin."""
+        """Format the estimate with its interval and the margin.
+
+        Returns
+        -------
+        str
+            One phrase, such as "bias 0.1 (95 % CI 0.05 to 0.2), margin 0.5".
+        """
         unit = f" {self.unit}" if self.unit else ""
         if math.isnan(self.value):
             return f"{self.name} unknown, margin {self.margin:g}{unit}"
@@ -81,6 +103,16 @@ class Deviation:
         """Return about how many further rows bring the upper bound to the margin, given the number of rows.
 
         The bound decreases with the root of the number of rows. NaN where no rows are needed or no bound exists.
+
+        Parameters
+        ----------
+        rows : float
+            Number of rows of the evaluation.
+
+        Returns
+        -------
+        float
+            Number of rows in addition to these.
         """
         if not self.high > self.margin:
             return math.nan

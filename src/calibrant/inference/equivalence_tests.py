@@ -73,7 +73,21 @@ class Equivalence:
 
     @classmethod
     def from_replicates(cls, replicates: Replicates, margin: float, alpha: float) -> "Equivalence":
-        """Return the equivalence test at a margin; an error where no interval exists."""
+        """Return the equivalence test at a margin; an error where no interval exists.
+
+        Parameters
+        ----------
+        replicates : Replicates
+            Bootstrap replicates of the metric.
+        margin : float
+            Bound that the metric is tested to lie below.
+        alpha : float
+            Significance level.
+
+        Returns
+        -------
+        Equivalence
+        """
         check_interval(replicates)
         metric = replicates.metric
         if interval_method(metric) == "inversion":
@@ -90,7 +104,13 @@ class Equivalence:
         return self.pvalue <= self.alpha
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {**plain(self), "within": self.within}
 
     _repr_html_ = line_html

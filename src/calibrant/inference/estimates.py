@@ -33,6 +33,14 @@ class Estimate:
     See Also
     --------
     Interval, TestResult
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> slope = next(each for each in cb.evaluate(table).coefficients if each.name == "calibration slope")
+    >>> round(slope.value, 2), round(slope.low, 2), round(slope.high, 2)
+    (0.78, 0.59, 0.97)
     """
 
     name: str
@@ -46,7 +54,13 @@ class Estimate:
     pvalue: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
     _repr_html_ = line_html

@@ -52,6 +52,17 @@ class EventRate:
     See Also
     --------
     estimate_event_rate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.special import expit
+    >>> from calibrant.inference import estimate_event_rate
+    >>> rng = np.random.default_rng(0)
+    >>> y, new = rng.random(4000) < 0.2, rng.random(4000) < 0.4
+    >>> rate = estimate_event_rate(y, expit(rng.normal(-2 + 2 * y, 1)), new_scores=expit(rng.normal(-2 + 2 * new, 1)))
+    >>> round(rate.value, 2), round(rate.reference_rate, 2)
+    (0.4, 0.21)
     """
 
     value: float
@@ -69,7 +80,13 @@ class EventRate:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self, skip=("check",)) | {"check": self.check.to_dict()}
 
     def __repr__(self) -> str:

@@ -42,6 +42,14 @@ class TestResult:
     See Also
     --------
     JointTest, spiegelhalter
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> result = cb.spiegelhalter([0, 1, 0, 1] * 50, [0.1, 0.6, 0.3, 0.9] * 50)
+    >>> statistic, pvalue = result
+    >>> result.name, round(statistic, 2), pvalue < 0.001
+    ('Spiegelhalter', -6.4, True)
     """
 
     __test__ = False  # not a test case of pytest
@@ -60,11 +68,28 @@ class TestResult:
         return iter((self.statistic, self.pvalue))
 
     def is_significant(self, alpha: float) -> bool:
-        """Return whether the adjusted p-value is at most alpha."""
+        """Return whether the adjusted p-value is at most alpha.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+
+        Returns
+        -------
+        bool
+            False for a test without an adjusted p-value.
+        """
         return self.adjusted_pvalue is not None and self.adjusted_pvalue <= alpha
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
     _repr_html_ = line_html
@@ -87,6 +112,14 @@ class JointTest:
     See Also
     --------
     TestResult, Deviation
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [500, 500, 500], [90, 190, 330])
+    >>> joint = cb.evaluate(table).decision.joint_test
+    >>> [test.name for test in joint.significant(alpha=0.05)]
+    ['slope', 'deviation over bins']
     """
 
     __test__ = False  # not a test case of pytest
@@ -95,7 +128,17 @@ class JointTest:
 
     @classmethod
     def from_components(cls, components: Iterable[TestResult | None]) -> "JointTest":
-        """Adjust the p-values of the components by Holm; those that are None do not exist."""
+        """Adjust the p-values of the components by Holm; those that are None do not exist.
+
+        Parameters
+        ----------
+        components : iterable of TestResult or None
+            The tests; a p-value of NaN counts as one of the tests.
+
+        Returns
+        -------
+        JointTest
+        """
         found = [component for component in components if component is not None]
         raw = np.array([component.pvalue for component in found], dtype=np.float64)
         # A component that the data do not allow counts too: the others are the ones that may reject by chance.
@@ -114,7 +157,17 @@ class JointTest:
         return [c.adjusted_pvalue for c in self.components.values() if c.adjusted_pvalue is not None]
 
     def scale(self, factor: float) -> "JointTest":
-        """Multiply the adjusted p-values by a factor, at most to 1, as Holm's adjustment for several groups does."""
+        """Multiply the adjusted p-values by a factor, at most to 1, as Holm's adjustment for several groups does.
+
+        Parameters
+        ----------
+        factor : float
+            Factor of the adjusted p-values.
+
+        Returns
+        -------
+        JointTest
+        """
 
         def scaled(component: TestResult) -> TestResult:
             p = component.adjusted_pvalue
@@ -123,17 +176,49 @@ class JointTest:
         return replace(self, components={name: scaled(component) for name, component in self.components.items()})
 
     def significant(self, alpha: float) -> list[TestResult]:
-        """Return the components whose adjusted p-values are at most alpha."""
+        """Return the components whose adjusted p-values are at most alpha.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+
+        Returns
+        -------
+        list of TestResult
+        """
         return [component for component in self.components.values() if component.is_significant(alpha)]
 
     def is_significant(self, name: str, alpha: float) -> bool:
-        """Return whether a component exists and is significant."""
+        """Return whether a component exists and is significant.
+
+        Parameters
+        ----------
+        name : str
+            Name of the component.
+        alpha : float
+            Significance level.
+
+        Returns
+        -------
+        bool
+        """
         return name in self.components and self.components[name].is_significant(alpha)
 
     def direction(self, alpha: float, *, without: tuple[str, ...] = ()) -> str:
         """Return the directions of the significant components, comma-joined; "local" if none of them has one.
 
-        The components named in `without` show no direction.
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        without : tuple of str, optional
+            Names of components that show no direction.
+
+        Returns
+        -------
+        str
+            '' if no component is significant.
         """
         found = self.significant(alpha)
         shown = [component.direction for component in found if component.direction and component.name not in without]

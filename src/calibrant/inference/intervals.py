@@ -80,7 +80,19 @@ class Interval:
 
     @classmethod
     def from_replicates(cls, replicates: Replicates, level: float) -> "Interval":
-        """Return the interval of this level; NaN limits and a note where none exists."""
+        """Return the interval of this level; NaN limits and a note where none exists.
+
+        Parameters
+        ----------
+        replicates : Replicates
+            Bootstrap replicates of the metric.
+        level : float
+            Confidence level.
+
+        Returns
+        -------
+        Interval
+        """
         metric, notes = replicates.metric, replicates.notes
         refusal = interval_refusal(replicates)
         low, high = (float("nan"),) * 2 if refusal else existing_limits(replicates, level)
@@ -91,7 +103,13 @@ class Interval:
         return cls(metric.name, replicates.value, low, high, level, method, metric.unit, size, metric.spec, notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
     _repr_html_ = line_html

@@ -38,6 +38,16 @@ class CalibrationLevels:
     See Also
     --------
     BinaryDetails, slope_intercept
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> levels = cb.evaluate(rng.random(2000) < p**2, p).details.levels
+    >>> round(levels.mean.value, 2), [each.name for each in levels.weak], levels.contains_diagonal
+    (0.66, ['calibration in the large', 'calibration slope', 'Cox intercept'], False)
     """
 
     mean: Estimate | None
@@ -46,7 +56,13 @@ class CalibrationLevels:
     contains_diagonal: bool | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all results as plain data for JSON; the curve by its errors and whether its band has the diagonal."""
+        """Return all results as plain data for JSON; the curve by its errors and whether its band has the diagonal.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         curve = self.moderate
         errors = None if curve is None else plain(curve.errors) | {"contains_diagonal": self.contains_diagonal}
         mean = None if self.mean is None else self.mean.to_dict()

@@ -86,7 +86,21 @@ class Null:
 
     @classmethod
     def from_replicates(cls, replicates: Replicates, level: float, alternative: Alternative | None = None) -> "Null":
-        """Return the null distribution; NaN where no null replicates exist."""
+        """Return the null distribution; NaN where no null replicates exist.
+
+        Parameters
+        ----------
+        replicates : Replicates
+            Null replicates of the metric.
+        level : float
+            Level of the null range.
+        alternative : {"greater", "two-sided"}, optional
+            Side of the p-value; by default that of the metric.
+
+        Returns
+        -------
+        Null
+        """
         metric, values = replicates.metric, replicates.null
         side = default_alternative(metric) if alternative is None else alternative
         expected = low = high = pvalue = float("nan")
@@ -115,7 +129,13 @@ class Null:
         return self.value - self.expected
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields but the replicates as plain data for JSON."""
+        """Return all fields but the replicates as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {**plain(self), **number("excess", self.excess)}
 
     _repr_html_ = line_html

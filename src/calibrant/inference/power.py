@@ -49,7 +49,13 @@ class Detectable:
     below: float
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
     def __repr__(self) -> str:

@@ -39,6 +39,13 @@ class ClassProportion:
     See Also
     --------
     ProportionDecision, proportions
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> result = cb.evaluate(["a", "b"] * 200, cb.Labels(["a", "a", "b", "a"] * 100))
+    >>> [(each.label, each.predicted, each.actual) for each in result.decision.classes]
+    [('a', 0.75, 0.5), ('b', 0.25, 0.5)]
     """
 
     label: Any
@@ -68,6 +75,13 @@ class ProportionDecision:
     See Also
     --------
     ClassProportion, LabelsDetails
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> decision = cb.evaluate(["a", "b"] * 200, cb.Labels(["a", "a", "b", "a"] * 100)).decision
+    >>> decision.too_often(0.05), decision.too_rarely(0.05)
+    (['a'], ['b'])
     """
 
     classes: tuple[ClassProportion, ...]
@@ -81,11 +95,37 @@ class ProportionDecision:
         return self.joint_test.pvalue
 
     def too_often(self, alpha: float, factor: float = 1.0) -> list[Any]:
-        """Classes that are predicted significantly too often."""
+        """Return the classes that are predicted significantly too often.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        list
+            Labels of the classes.
+        """
         return [c.label for c in self.classes if c.difference > 0 and c.adjusted_pvalue * factor <= alpha]
 
     def too_rarely(self, alpha: float, factor: float = 1.0) -> list[Any]:
-        """Classes that are predicted significantly too rarely."""
+        """Return the classes that are predicted significantly too rarely.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        list
+            Labels of the classes.
+        """
         return [c.label for c in self.classes if c.difference < 0 and c.adjusted_pvalue * factor <= alpha]
 
 

@@ -57,6 +57,13 @@ class SampleSize:
     See Also
     --------
     sample_size, ValidationPrecision
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> plan = cb.sample_size(event_rate=0.05, deviation=0.5)
+    >>> plan.detect, plan.detect_events, plan.at_least
+    (1226, 62, True)
     """
 
     detect: int
@@ -75,7 +82,13 @@ class SampleSize:
     precision: ValidationPrecision | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         found = plain(self, skip=("precision",))
         return found if self.precision is None else found | {"precision": asdict(self.precision)}
 

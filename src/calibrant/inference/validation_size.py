@@ -43,6 +43,14 @@ class ValidationPrecision:
     Notes
     -----
     None skips a criterion. The criteria assume a calibrated model and independent rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> wanted = ValidationPrecision(slope=0.4, auc=None, net_benefit=None)
+    >>> dict(cb.sample_size(np.linspace(0.01, 0.4, 40), precision=wanted).validation)
+    {'O/E': 1495, 'calibration slope': 1497}
     """
 
     oe_ratio: float | None = 0.2

@@ -108,6 +108,17 @@ class EqualWidth:
             )
 
     def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
+        """Return the bins of a table.
+
+        Parameters
+        ----------
+        table : ScoreTable or MeanTable
+            Table to divide; equal predictions share a bin.
+
+        Returns
+        -------
+        Partition or MeanPartition
+        """
         low, high = table.span
         # b / B, not linspace: linspace(0, 1, 11)[3] > 0.3, so 0.3 would miss its bin.
         edges = low + (high - low) * np.arange(self.n_bins + 1) / self.n_bins
@@ -115,7 +126,13 @@ class EqualWidth:
         return _between(table, edges, self.closed)
 
     def row_edges(self) -> Floats:
-        """Return the edges of bins of probabilities that are closed on the left, from -inf to inf."""
+        """Return the edges of bins of probabilities that are closed on the left, from -inf to inf.
+
+        Returns
+        -------
+        array
+            One more than bins.
+        """
         edges: Floats = np.arange(self.n_bins + 1) / self.n_bins
         if self.closed == "right":
             edges = np.nextafter(edges, 2)
@@ -152,6 +169,17 @@ class Quantile:
         object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
 
     def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
+        """Return the bins of a table.
+
+        Parameters
+        ----------
+        table : ScoreTable or MeanTable
+            Table to divide; equal predictions share a bin.
+
+        Returns
+        -------
+        Partition or MeanPartition
+        """
         size, count = table.size, self.n_bins
         if table.importance:
             ranks = np.array([(b / count - _SLACK) * size for b in range(1, count)])
@@ -197,6 +225,17 @@ class EqualInformation:
             object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
 
     def __call__(self, table: ScoreTable) -> Partition:
+        """Return the bins of a table.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Table to divide; equal scores share a bin.
+
+        Returns
+        -------
+        Partition
+        """
         if not isinstance(table, ScoreTable):
             raise InputError(
                 f"EqualInformation needs a table of probabilities; got a {type(table).__name__}.",
@@ -281,6 +320,17 @@ class Edges:
         object.__setattr__(self, "edges", edges)
 
     def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
+        """Return the bins of a table.
+
+        Parameters
+        ----------
+        table : ScoreTable or MeanTable
+            Table to divide; equal predictions share a bin.
+
+        Returns
+        -------
+        Partition or MeanPartition
+        """
         edges = np.asarray(self.edges)
         low, high = table.extremes
         if low < edges[0] or high > edges[-1]:
@@ -320,6 +370,17 @@ class PAVA:
     """
 
     def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
+        """Return the bins of a table.
+
+        Parameters
+        ----------
+        table : ScoreTable or MeanTable
+            Table to divide; equal predictions share a bin.
+
+        Returns
+        -------
+        Partition or MeanPartition
+        """
         return _pava_bc(table, type(table.size)(0), table.size)
 
 
@@ -388,11 +449,26 @@ class PAVABC:
         With N/20 and N/5 of the paper even a calibrated model is rejected more often as N grows, because each
         prediction is tested against the rate of its whole bin. With these sizes TCE of calibrated models is 3-8 % on
         average from 2,000 to 200,000 rows.
+
+        Returns
+        -------
+        PAVABC
         """
         return cls(sizes="consistent")
 
     def limits(self, table: Sized) -> tuple[float, float]:
-        """Return the n_min and n_max for this table."""
+        """Return the n_min and n_max for this table.
+
+        Parameters
+        ----------
+        table : ScoreTable or MeanTable
+            Table to divide.
+
+        Returns
+        -------
+        tuple of two numbers
+            Numbers of rows for counts, sums of weights for importance weights.
+        """
         low, high = self._rule(table)
         if self.n_min is not None:
             low = self.n_min
@@ -418,6 +494,17 @@ class PAVABC:
         return size // 20, max(1, size // 5)
 
     def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
+        """Return the bins of a table.
+
+        Parameters
+        ----------
+        table : ScoreTable or MeanTable
+            Table to divide; equal predictions share a bin.
+
+        Returns
+        -------
+        Partition or MeanPartition
+        """
         return _pava_bc(table, *self.limits(table))
 
 

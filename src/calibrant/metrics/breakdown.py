@@ -79,6 +79,16 @@ class Breakdown(MetricValue):
         """Return the exact confidence limits of the event rate of each bin; they are computed once per level.
 
         See `significance.clopper_pearson`.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Of each bin; not adjusted for the number of bins.
+
+        Returns
+        -------
+        tuple of two arrays
+            Lower and upper limits, one per bin. They are read-only.
         """
         if confidence_level not in self._rate_intervals:
             p = self.partition
@@ -102,7 +112,13 @@ class Breakdown(MetricValue):
         return self.table.n_dropped
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             **super().to_dict(),
             **({} if self.signed_bias is None else {"signed_bias": self.signed_bias}),

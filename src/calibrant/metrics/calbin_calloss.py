@@ -57,7 +57,6 @@ class CalBin(UnbinnedMetric):
             object.__setattr__(self, "window", check_count("window", self.window))
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         if table.importance:
             raise InputError(
                 "sample_weight must be omitted for calbin, whose windows contain whole rows; got importance weights.",
@@ -101,11 +100,21 @@ class CalLoss(UnbinnedMetric):
     interval_method: ClassVar[str] = "triangle"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         return float(np.sum(table.n * (table.score - table.k / table.n) ** 2) / table.size)
 
     def interval_refusal(self, table: ScoreTable) -> str:
-        """Return why no interval exists if many rows have no ties; else an empty text."""
+        """Return why no interval exists if many rows have no ties; else an empty text.
+
+        Parameters
+        ----------
+        table : ScoreTable, MeanTable or ForecastTable
+            Table of the kind of the metric.
+
+        Returns
+        -------
+        str
+            One or two sentences, or ''.
+        """
         single = float(np.sum(table.n[table.n**2 <= row_squares(table) * (1 + 1e-9)]))
         if single <= _MAX_SINGLE * table.size:
             return ""

@@ -47,12 +47,31 @@ class _CountedModule(torch.nn.Module):  # type: ignore[misc]
             state.zero_()
 
     def merge_state(self, incoming_state: Any) -> None:
-        """Add the rows of another counter."""
+        """Add the rows of another counter.
+
+        Parameters
+        ----------
+        incoming_state : module
+            The other counter.
+        """
         for state, other in zip(self.buffers(), incoming_state.buffers(), strict=True):
             state.add_(other.to(state.device))
 
     def forward(self, preds: Any, target: Any) -> Any:
-        """Count a batch, and return its own value."""
+        """Count a batch, and return its own value.
+
+        Parameters
+        ----------
+        preds : tensor
+            Scores in [0, 1].
+        target : tensor
+            Outcomes 0 or 1, of the same shape.
+
+        Returns
+        -------
+        tensor
+            The metric of this batch.
+        """
         batch: Any = copy.deepcopy(self)
         batch.reset()
         batch.update(preds, target)
@@ -151,6 +170,13 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
         """Count a batch of scores in [0, 1] and outcomes 0 or 1, tensors of the same shape.
 
         The order of arguments is that of torchmetrics. Invalid values are an `InputError`, as for `ScoreTable`.
+
+        Parameters
+        ----------
+        preds : tensor
+            Scores in [0, 1].
+        target : tensor
+            Outcomes 0 or 1, of the same shape.
         """
         if not (tensors.is_tensor(preds) and tensors.is_tensor(target) and preds.shape == target.shape):
             shapes = [tuple(each.shape) if tensors.is_tensor(each) else type(each).__name__ for each in (preds, target)]
@@ -197,7 +223,13 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
             cells.index_add_(0, places, rows)
 
     def compute(self) -> Any:
-        """Return the value of the metric over all batches, and over all processes."""
+        """Return the value of the metric over all batches, and over all processes.
+
+        Returns
+        -------
+        tensor
+            One number.
+        """
         table = self.table()
         if not len(table):
             raise InputError("The counter holds no rows; a metric needs at least one.", hint="Call update first.")
@@ -207,7 +239,13 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
         return torch.tensor(self.metric.value(table), dtype=torch.float64, device=self.counts.device)
 
     def table(self) -> ScoreTable:
-        """Return the table of all batches, and of all processes: that of the same rows on the host, rounded."""
+        """Return the table of all batches, and of all processes: that of the same rows on the host, rounded.
+
+        Returns
+        -------
+        ScoreTable
+            Scores are multiples of the resolution.
+        """
         outermost = not self._is_synced
         with self.sync_context(
             dist_sync_fn=self.dist_sync_fn,
@@ -232,7 +270,13 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
         return replace(table, n_in=n_in, n_dropped=dropped, _notes=join_notes(notes, table._notes))
 
     def merge_state(self, incoming_state: Any) -> None:
-        """Add the rows of another counter of the same resolution."""
+        """Add the rows of another counter of the same resolution.
+
+        Parameters
+        ----------
+        incoming_state : CalibrationCounter
+            The other counter.
+        """
         found = getattr(incoming_state, "resolution", type(incoming_state).__name__)
         if found != self.resolution:
             raise InputError(

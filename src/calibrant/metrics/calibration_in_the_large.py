@@ -57,14 +57,26 @@ class OERatio(UnbinnedMetric):
     min_class_size: ClassVar[int] = 1
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         expected = float(EqualWidth(1)(table).total_score[0]) if len(table) else 0.0
         if expected == 0 and table.positives == 0:
             raise InputError("y_true must have observed or expected events for oe_ratio; got neither, so it is 0 / 0.")
         return float(table.positives / expected) if expected > 0 else math.inf
 
     def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
-        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`.
+
+        Parameters
+        ----------
+        score : array
+            Scores of the rows.
+        label : array
+            Outcomes of the rows, 0 or 1.
+
+        Returns
+        -------
+        float or None
+            Bitwise the value of the table of these rows.
+        """
         sums = _kernels.row_sums(score, label, EqualWidth(1).row_edges())
         return None if sums is None or not 0 < sums[1][0] < label.size else float(sums[1][0] / sums[2][0])
 

@@ -39,6 +39,14 @@ class Classwise:
     See Also
     --------
     classwise, ClasswiseMetric
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> proba = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]]
+    >>> result = cb.classwise("brier", ["a", "b", "c"], proba)
+    >>> {label: round(each.value, 3) for label, each in result.per_class.items()}
+    {'a': 0.047, 'b': 0.057, 'c': 0.09}
     """
 
     metric: str
@@ -59,7 +67,13 @@ class Classwise:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "metric": self.metric,
@@ -176,7 +190,18 @@ class ClasswiseMetric(FromBinaryMetric):
     prefix: ClassVar[str] = "class-wise"
 
     def measure(self, table: ClassTable) -> Measure:
-        """Return the function that measures other outcomes, or other weights."""
+        """Return the function that measures other outcomes, or other weights.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        callable
+            Function of the codes of the classes and of the weights; None stands for those of the table.
+        """
         metric = self.metric
         if has_bins(metric) and getattr(metric.bins, "fixed", False) and declared(metric, "needs_sums_only"):
             return _CellSums(table, metric)

@@ -128,9 +128,32 @@ class _SidedCost(ABC):
 
     @abstractmethod
     def distance(self, d: Floats) -> Floats:
-        """Return d of a distance, without the unit costs."""
+        """Return the cost of a distance, without the unit costs.
+
+        Parameters
+        ----------
+        d : array
+            Distances between predicted and actual rates, not negative.
+
+        Returns
+        -------
+        array
+            One number per distance; 0 at distance 0.
+        """
 
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
+        """Return the cost of predicting p where the actual rate is a.
+
+        Parameters
+        ----------
+        p, a : array
+            Predicted and actual rates.
+
+        Returns
+        -------
+        array
+            `over` times d where p > a, `under` times d elsewhere.
+        """
         gap = np.asarray(p, dtype=np.float64) - np.asarray(a, dtype=np.float64)
         return np.where(gap > 0, self.over, self.under) * self.distance(np.abs(gap))
 
@@ -171,7 +194,6 @@ class LinearCost(_SidedCost):
         return float(max(self.over, self.under))
 
     def distance(self, d: Floats) -> Floats:
-        """Return d of a distance, without the unit costs."""
         return d
 
 
@@ -211,7 +233,6 @@ class PowerCost(_SidedCost):
         return f"{type(self).__name__} k={self.k}, {_unit_costs(self)}"
 
     def distance(self, d: Floats) -> Floats:
-        """Return d of a distance, without the unit costs."""
         return np.sqrt(d) if self.k == 0.5 else d**self.k
 
     @property
@@ -225,7 +246,18 @@ class PowerCost(_SidedCost):
         return float(max(self.over, self.under))
 
     def slope(self, d: Floats) -> Floats:
-        """Return the derivative of `distance`."""
+        """Return the derivative of `distance`.
+
+        Parameters
+        ----------
+        d : array
+            Distances between predicted and actual rates, not negative.
+
+        Returns
+        -------
+        array
+            One number per distance.
+        """
         return self.k * d ** (self.k - 1)
 
     @property
@@ -270,11 +302,21 @@ class ExponentialCost(_SidedCost):
     optimum: ClassVar[str] = "root"
 
     def distance(self, d: Floats) -> Floats:
-        """Return d of a distance, without the unit costs."""
         return np.expm1(d)
 
     def slope(self, d: Floats) -> Floats:
-        """Return the derivative of `distance`."""
+        """Return the derivative of `distance`.
+
+        Parameters
+        ----------
+        d : array
+            Distances between predicted and actual rates, not negative.
+
+        Returns
+        -------
+        array
+            One number per distance.
+        """
         return np.exp(d)
 
 
@@ -304,7 +346,6 @@ class LogCost(_SidedCost):
     optimum: ClassVar[str] = "sample"
 
     def distance(self, d: Floats) -> Floats:
-        """Return d of a distance, without the unit costs."""
         return np.log1p(d)
 
 
@@ -361,7 +402,6 @@ class StepCost(_SidedCost):
         return f"{type(self).__name__} {', '.join(f'{t:g}: {c:g}' for t, c in self.levels)}, {_unit_costs(self)}"
 
     def distance(self, d: Floats) -> Floats:
-        """Return d of a distance, without the unit costs."""
         thresholds, costs = np.array(self.levels).T
         steps = np.concatenate([[0.0], costs])
         # 0.3 - 0.2 is slightly below 0.1 and must reach a threshold of 0.1

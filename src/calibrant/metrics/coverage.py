@@ -35,6 +35,13 @@ class Coverage:
     See Also
     --------
     coverage
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian, coverage
+    >>> result = coverage([9.0, 12.0, 13.5, 10.5], Gaussian([10.0] * 4, 2.0), levels=[0.5, 0.9])
+    >>> result.per_level["observed"], round(result.mean_absolute, 3)
+    (array([0.5 , 0.75]), 0.075)
     """
 
     per_level: Mapping[str, Any]
@@ -47,7 +54,13 @@ class Coverage:
         return float(np.mean(np.abs(self.per_level["observed"] - self.per_level["level"])))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON."""
+        """Return the result as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         columns = {name: values.tolist() for name, values in self.per_level.items()}
         return {
             "schema_version": 1,
@@ -58,7 +71,13 @@ class Coverage:
         }
 
     def cells(self) -> list[list[str]]:
-        """Return the table as text; its first row is the header."""
+        """Return the table as text; its first row is the header.
+
+        Returns
+        -------
+        list of lists of str
+            One row per level.
+        """
         level = f"{100 * self.confidence_level:g} % interval"
         rows = [["nominal", "observed", level, "p", "mean width"]]
         for nominal, observed, low, high, p, width in zip(*self.per_level.values(), strict=True):

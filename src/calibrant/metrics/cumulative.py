@@ -29,6 +29,13 @@ class Ecce:
     See Also
     --------
     ecce, ecce_mad, ecce_r
+
+    Examples
+    --------
+    >>> from calibrant.metrics import ecce
+    >>> found = ecce([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(found.mad, 3), round(found.r, 3), float(found) == found.mad
+    (0.175, 0.2, True)
     """
 
     __repr__ = short_repr
@@ -99,7 +106,6 @@ class EcceMad(UnbinnedMetric):
     interval_method: ClassVar[str] = "anchored"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         return ecce(table).mad
 
 
@@ -122,7 +128,6 @@ class EcceR(UnbinnedMetric):
     interval_method: ClassVar[str] = "anchored"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         return ecce(table).r
 
 

@@ -94,11 +94,21 @@ class DecisionCost(UnbinnedMetric):
         return {**super().spec, "threshold": self.cut}
 
     def errors(self, table: ScoreTable) -> tuple[float, float]:
-        """Return the number (or weight) of rows that are false positives, and false negatives."""
+        """Return the number (or weight) of rows that are false positives, and false negatives.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Scores with their counts.
+
+        Returns
+        -------
+        tuple of two floats
+            False positives, and false negatives.
+        """
         acted = table.score >= self.cut
         return float(np.sum((table.n - table.k)[acted])), float(np.sum(table.k[~acted]))
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         positives, negatives = self.errors(table)
         return float((self.false_positive * positives + self.false_negative * negatives) / table.size)

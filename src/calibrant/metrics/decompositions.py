@@ -32,6 +32,14 @@ class MurphyDecomposition:
     See Also
     --------
     murphy_decomposition, CorpDecomposition
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> y, p = [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]
+    >>> parts = cb.murphy_decomposition(y, p)
+    >>> round(parts.reliability - parts.resolution + parts.uncertainty, 4), round(cb.brier(y, p), 4)
+    (0.1875, 0.1875)
     """
 
     __repr__ = short_repr
@@ -117,6 +125,13 @@ class CorpDecomposition:
     See Also
     --------
     corp_decomposition, MurphyDecomposition
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> parts = cb.corp_decomposition([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(parts.mcb, 4), parts.dsc, parts.unc
+    (0.0625, 0.125, 0.25)
     """
 
     __repr__ = short_repr
@@ -191,7 +206,6 @@ class MCB(UnbinnedMetric):
     interval_method: ClassVar[str] = "triangle"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         return corp_decomposition(table).mcb
 
 

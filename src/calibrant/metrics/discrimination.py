@@ -33,7 +33,6 @@ class AUC(UnbinnedMetric):
     min_class_size: ClassVar[int] = 10
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         need_both_classes(table, "auc")
         others = table.n - table.k
         below = np.cumsum(others) - others

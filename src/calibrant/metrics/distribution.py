@@ -38,6 +38,15 @@ class DistributionMetric(UnbinnedMetric):
     See Also
     --------
     Metric, PointMetric, CRPS
+
+    Examples
+    --------
+    >>> from calibrant.regression import CRPS, Gaussian
+    >>> metric = CRPS()
+    >>> isinstance(metric, DistributionMetric), metric.kind
+    (True, 'distribution')
+    >>> round(metric([1.0, 2.0], Gaussian([1.5, 1.5], 1.0)).value, 4)
+    0.3314
     """
 
     kind: ClassVar[str] = "distribution"
@@ -49,18 +58,50 @@ class DistributionMetric(UnbinnedMetric):
 
     @abstractmethod
     def row_values(self, table: ForecastTable) -> Floats:
-        """Return the number, or the numbers, of each row: (n,) or (n, k)."""
+        """Return the number, or the numbers, of each row: (n,) or (n, k).
+
+        Parameters
+        ----------
+        table : ForecastTable
+            Outcomes and forecasts.
+
+        Returns
+        -------
+        array
+        """
 
     def expected(self, table: ForecastTable) -> Floats:
-        """Return the means of `row_values` if the forecasts are calibrated; only metrics of gaps know them."""
+        """Return the means of `row_values` if the forecasts are calibrated; only metrics of gaps know them.
+
+        Parameters
+        ----------
+        table : ForecastTable
+            Outcomes and forecasts.
+
+        Returns
+        -------
+        array
+            One number per column of `row_values`.
+        """
         raise NotImplementedError
 
     def combine(self, means: Floats, table: ForecastTable) -> float:
-        """Return the value that belongs to the means of `row_values`."""
+        """Return the value that belongs to the means of `row_values`.
+
+        Parameters
+        ----------
+        means : array or float
+            Means of `row_values` over rows.
+        table : ForecastTable
+            Outcomes and forecasts.
+
+        Returns
+        -------
+        float
+        """
         return float(means)
 
     def value(self, table: ForecastTable) -> float:
-        """Return the value."""
         return self.combine(np.mean(self.row_values(table), axis=0), table)
 
 
@@ -87,7 +128,6 @@ class NLL(DistributionMetric):
     range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     def row_values(self, table: ForecastTable) -> Floats:
-        """Return the negative log density of each row."""
         return np.asarray(-table.forecast.log_density(table.y))
 
 
@@ -112,7 +152,6 @@ class CRPS(DistributionMetric):
     name: ClassVar[str] = "crps"
 
     def row_values(self, table: ForecastTable) -> Floats:
-        """Return the score of each row."""
         return np.asarray(table.forecast.crps(table.y))
 
 
@@ -146,7 +185,6 @@ class IntervalScore(DistributionMetric):
         check_share("level", self.level)
 
     def row_values(self, table: ForecastTable) -> Floats:
-        """Return the score of each row."""
         y, tail = table.y, (1 - self.level) / 2
         low, high = table.forecast.quantile([tail, (1 + self.level) / 2]).T
         beyond = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
@@ -189,16 +227,50 @@ class CoverageError(DistributionMetric):
             object.__setattr__(self, "levels", tuple(check_share("levels", level) for level in levels))
 
     def expected(self, table: ForecastTable) -> Floats:
-        """Return the nominal levels."""
+        """Return the nominal levels.
+
+        Parameters
+        ----------
+        table : ForecastTable
+            Outcomes and forecasts.
+
+        Returns
+        -------
+        array
+            One number per column of `row_values`.
+        """
         return coverage_levels(table.forecast, self.levels)
 
     def row_values(self, table: ForecastTable) -> Floats:
-        """Return whether each row lies in its interval of each level."""
+        """Return whether each row lies in its interval of each level.
+
+        Parameters
+        ----------
+        table : ForecastTable
+            Outcomes and forecasts.
+
+        Returns
+        -------
+        array of shape (n, k)
+            1 inside the interval, 0 outside.
+        """
         levels = self.expected(table)
         return np.column_stack([is_covered(table.y, table.forecast, level) for level in levels]).astype(np.float64)
 
     def combine(self, means: Floats, table: ForecastTable) -> float:
-        """Return the mean distance from the nominal levels."""
+        """Return the mean distance from the nominal levels.
+
+        Parameters
+        ----------
+        means : array or float
+            Means of `row_values` over rows.
+        table : ForecastTable
+            Outcomes and forecasts.
+
+        Returns
+        -------
+        float
+        """
         return float(np.mean(np.abs(means - self.expected(table))))
 
 

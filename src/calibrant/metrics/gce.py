@@ -148,11 +148,35 @@ class GCE(KnownKeywords, _Immutable):
         return Breakdown(value, self, table, join_notes(table.notes, notes), partition, columns)
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value without a `Breakdown`, as replicates need it."""
+        """Return the value without a `Breakdown`, as replicates need it.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Scores with their counts.
+
+        Returns
+        -------
+        float
+            In the unit of the loss.
+        """
         return self.value_over(self.bins(table))
 
     def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
-        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`.
+
+        Parameters
+        ----------
+        score : array
+            Scores of the rows.
+        label : array
+            Outcomes of the rows, 0 or 1.
+
+        Returns
+        -------
+        float or None
+            Bitwise the value of the table of these rows.
+        """
         if not (hasattr(self.bins, "row_edges") and self.needs_sums_only) or hasattr(self.loss, "notes"):
             return None
         edges = self.bins.row_edges()
@@ -166,7 +190,17 @@ class GCE(KnownKeywords, _Immutable):
         return self.value_over(Partition.from_sums(ScoreTable.empty(), n[used], k[used], total[used]))
 
     def value_over(self, partition: Partition) -> float:
-        """Return the value over given bins, which metrics with equal bins can share."""
+        """Return the value over given bins, which metrics with equal bins can share.
+
+        Parameters
+        ----------
+        partition : Partition
+            Bins of a table.
+
+        Returns
+        -------
+        float
+        """
         return float(self.norm(self.loss(partition), partition.n))
 
     @property
@@ -211,6 +245,18 @@ class GCE(KnownKeywords, _Immutable):
     def range_of(self, table: ScoreTable) -> tuple[float, float]:
         """Return the bounds of the value of a population whose scores lie between those of the table.
 
+        Parameters
+        ----------
+        table : ScoreTable
+            Scores with their counts.
+
+        Returns
+        -------
+        tuple of two floats
+            Lower and upper bound.
+
+        Examples
+        --------
         >>> from calibrant import ScoreTable, metrics
         >>> metrics.Bias().range_of(ScoreTable.from_counts([0.1, 0.3], [10, 10], [1, 4]))
         (-0.9, 0.3)
@@ -248,6 +294,17 @@ class GCE(KnownKeywords, _Immutable):
     def from_spec(cls, spec: Mapping[str, Any]) -> "GCE":
         """Return the metric that a specification describes.
 
+        Parameters
+        ----------
+        spec : mapping
+            What `spec` of a GCE returned.
+
+        Returns
+        -------
+        GCE
+
+        Examples
+        --------
         >>> from calibrant import TCE
         >>> GCE.from_spec(TCE(alpha=0.01).spec) == TCE(alpha=0.01)
         True

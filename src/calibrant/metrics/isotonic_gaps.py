@@ -70,6 +70,13 @@ class IsotonicErrors:
     See Also
     --------
     isotonic_errors, SmoothErrors
+
+    Examples
+    --------
+    >>> from calibrant.metrics import isotonic_errors
+    >>> errors = isotonic_errors([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(errors.e90, 3), round(errors.emax, 3)
+    (0.3, 0.3)
     """
 
     ici: float

@@ -54,6 +54,13 @@ class Proportions:
     See Also
     --------
     proportions, ConfusionTable
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> result = cb.proportions(["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    >>> result.confusion.tolist(), result.difference.tolist(), result.accuracy
+    ([[1, 1], [0, 2]], [-0.25, 0.25], 0.75)
     """
 
     labels: list[Any]
@@ -106,7 +113,13 @@ class Proportions:
         self._close()
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "labels": [label(name) for name in self.labels],

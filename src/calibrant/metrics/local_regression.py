@@ -34,6 +34,14 @@ class LocalRegression:
     See Also
     --------
     calibration_curve, loess_errors
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.5, 0.8], [50, 50, 50, 50], [9, 16, 27, 38])
+    >>> LocalRegression(span=1.0, degree=1).fitted(table, np.array([0.2, 0.6])).round(3)
+    array([0.256, 0.602])
     """
 
     span: float = 0.75
@@ -48,7 +56,19 @@ class LocalRegression:
             raise InputError(f"degree must be 1 or 2; got {self.degree!r}.", argument="degree", value=self.degree)
 
     def weights(self, table: ScoreTable, at: Floats) -> Floats:
-        """Return for each point the numbers by which the events of each score are multiplied and added up."""
+        """Return for each point the numbers by which the events of each score are multiplied and added up.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Scores with their counts.
+        at : array of m numbers
+            Points of the curve.
+
+        Returns
+        -------
+        array of shape (m, number of distinct scores)
+        """
         found = np.zeros((at.size, len(table)))
         reach = self._reach(table, at)
         for i, (x, h) in enumerate(zip(at, reach, strict=True)):
@@ -58,12 +78,37 @@ class LocalRegression:
         return found
 
     def fitted(self, table: ScoreTable, at: Floats) -> Floats:
-        """Return the curve at these points."""
+        """Return the curve at these points.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Scores with their counts.
+        at : array of m numbers
+            Points of the curve.
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         found: Floats = self.weights(table, at) @ table.k.astype(np.float64)
         return found
 
     def fitted_scores(self, table: ScoreTable, points: int) -> Floats:
-        """Return the curve at each score: exact for at most so many scores, else straight lines between so many."""
+        """Return the curve at each score: exact for at most so many scores, else straight lines between so many.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Scores with their counts.
+        points : int
+            Largest number of scores at which the curve is fitted.
+
+        Returns
+        -------
+        array
+            One value per distinct score.
+        """
         ranks = np.unique(np.linspace(0, len(table) - 1, min(len(table), points)).astype(np.int64))
         at = table.score[ranks]
         found: Floats = np.interp(table.score, at, self.fitted(group_scores(table), at))

@@ -297,7 +297,6 @@ class LogOddsError(UnbinnedMetric):
     interval_method: ClassVar[str] = "inversion"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         return math.sqrt(squared_error(LogOddsBins.from_table(table)))
 
 

@@ -321,6 +321,18 @@ class CostLoss:
         check_cost(self.cost)
 
     def __call__(self, partition: Partition) -> Floats:
+        """Return the cost of each bin.
+
+        Parameters
+        ----------
+        partition : Partition
+            Bins of a table.
+
+        Returns
+        -------
+        array
+            One cost per bin.
+        """
         predicted, actual = read_only(partition.mean_score), read_only(partition.rate)
         costs = evaluate_cost(self.cost, predicted, actual)
         if costs.shape != predicted.shape or not (np.isfinite(costs) & (costs >= 0)).all():
@@ -344,7 +356,18 @@ class CostLoss:
         return 0.0, getattr(self.cost, "largest", math.inf)
 
     def columns(self, partition: Partition) -> dict[str, Floats]:
-        """Return the cost and the signed gap (positive: overestimation) of each bin."""
+        """Return the cost and the signed gap (positive: overestimation) of each bin.
+
+        Parameters
+        ----------
+        partition : Partition
+            Bins of a table.
+
+        Returns
+        -------
+        dict of arrays
+            The columns that the metric adds to `per_bin`.
+        """
         return {"loss": self(partition), "signed_gap": signed_gap(partition)}
 
 
@@ -399,15 +422,48 @@ class RejectionRate:
         check_callable("test", self.test)
 
     def __call__(self, partition: Partition) -> Floats:
+        """Return the share of rejected rows of each bin, in percent.
+
+        Parameters
+        ----------
+        partition : Partition
+            Bins of a table.
+
+        Returns
+        -------
+        array
+            One share per bin, from 0 to 100.
+        """
         return self.columns(partition)["loss"]
 
     def columns(self, partition: Partition) -> dict[str, Floats]:
-        """Return the loss and the number of rejected rows of each bin."""
+        """Return the loss and the number of rejected rows of each bin.
+
+        Parameters
+        ----------
+        partition : Partition
+            Bins of a table.
+
+        Returns
+        -------
+        dict of arrays
+            The columns that the metric adds to `per_bin`.
+        """
         rejected = self._rejected(partition)
         return {"loss": 100 * rejected / partition.n, "rejected": rejected}
 
     def notes(self, partition: Partition) -> tuple[Note, ...]:
-        """Return a note if weights are tested, or if a bin is so large that scipy tests each score."""
+        """Return a note if weights are tested, or if a bin is so large that scipy tests each score.
+
+        Parameters
+        ----------
+        partition : Partition
+            Bins of a table.
+
+        Returns
+        -------
+        tuple of Note
+        """
         if self._tests_weights(partition):
             return (_WEIGHTED_TEST,)
         count = int((partition.n > self.largest_bin).sum())
@@ -429,7 +485,22 @@ class RejectionRate:
         return np.bincount(labels, weights=rejected).astype(table.n.dtype)
 
     def rejects(self, partition: Partition, bins: Ints, score: Floats) -> NDArray[np.bool_]:
-        """Return whether the outcomes of these bins (by index) reject these scores, one score per index."""
+        """Return whether the outcomes of these bins (by index) reject these scores, one score per index.
+
+        Parameters
+        ----------
+        partition : Partition
+            Bins of a table.
+        bins : array of int
+            Positions of bins.
+        score : array
+            One score for each of these.
+
+        Returns
+        -------
+        array of bool
+            Whether the p-value is at most `alpha`.
+        """
         w2, k2 = partition.w2, partition.k2
         if self._tests_weights(partition) and w2 is not None and k2 is not None:
             return significance.weighted_decisions((partition.k, partition.n, w2, k2), bins, score, self.alpha)

@@ -72,6 +72,17 @@ class Metric(Protocol):
     See Also
     --------
     UnbinnedMetric, GCE, PointMetric, DistributionMetric
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> class ShareOfHighScores:
+    ...     name, unit, measures_gaps = "share_of_high_scores", "1", False
+    ...     spec = {"name": "share_of_high_scores"}
+    ...     def value(self, table):
+    ...         return float(table.n[table.score >= 0.5].sum() / table.size)
+    >>> cb.interval(ShareOfHighScores(), [0, 1, 0, 1] * 50, [0.1, 0.6, 0.3, 0.9] * 50).value
+    0.5
     """
 
     @property
@@ -91,7 +102,17 @@ class Metric(Protocol):
         """Whether the value is a distance between predictions and outcomes."""
 
     def value(self, table: Any) -> float:
-        """Return the value of a table."""
+        """Return the value of a table.
+
+        Parameters
+        ----------
+        table : ScoreTable, MeanTable, ClassTable or ForecastTable
+            Table of the kind of the metric.
+
+        Returns
+        -------
+        float
+        """
 
 
 class BinnedMetric(Metric, Protocol):
@@ -145,6 +166,17 @@ class UnbinnedMetric(KnownKeywords, ABC):
     See Also
     --------
     Metric, GCE, metric_function
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class MeanScore(UnbinnedMetric):
+    ...     name = "mean_score"
+    ...     def value(self, table):
+    ...         return float(table.n @ table.score / table.size)
+    >>> round(MeanScore()([0, 1, 1], [0.2, 0.6, 0.7]).value, 3)
+    0.5
     """
 
     name: ClassVar[str]
@@ -162,20 +194,66 @@ class UnbinnedMetric(KnownKeywords, ABC):
     has_bins: ClassVar[bool] = False
 
     def __call__(self, y_true: Any, forecast: Any = None, **rows: Any) -> "MetricValue":
-        """Measure a table, or rows of outcomes and forecasts with the options of the table's `from_arrays`."""
+        """Measure a table, or rows of outcomes and forecasts with the options of the table's `from_arrays`.
+
+        Parameters
+        ----------
+        y_true : column, or a table
+            Outcomes; or a `ScoreTable`, `MeanTable` or `ForecastTable`, as the metric needs.
+        forecast : column or forecast, optional
+            Scores, point predictions or predictive distributions; not with a table.
+        **rows
+            Options of the table's `from_arrays`: ``sample_weight``, ``frequency``, ``pos_label``, ``missing``.
+
+        Returns
+        -------
+        MetricValue
+            ``float(result)`` is the value.
+        """
         prediction = rows.pop(self.reader.prediction, forecast)
         return self.measured(self.reader(y_true, prediction, rows))
 
     def measured(self, table: Any) -> "MetricValue":
-        """Return the value of a table, with its notes."""
+        """Return the value of a table, with its notes.
+
+        Parameters
+        ----------
+        table : ScoreTable, MeanTable or ForecastTable
+            Table of the kind of the metric.
+
+        Returns
+        -------
+        MetricValue
+        """
         return MetricValue(self.value(table), self, table, table.notes)
 
     @abstractmethod
     def value(self, table: Any) -> float:
-        """Return the value without a result object, as replicates need it."""
+        """Return the value of a table, without a result object; replicates use it.
+
+        Parameters
+        ----------
+        table : ScoreTable, MeanTable or ForecastTable
+            Table of the kind of the metric.
+
+        Returns
+        -------
+        float
+        """
 
     def interval_refusal(self, table: Any) -> str:
-        """Return why no interval exists for this table; empty where one does."""
+        """Return why no interval exists for this table; empty where one does.
+
+        Parameters
+        ----------
+        table : ScoreTable, MeanTable or ForecastTable
+            Table of the kind of the metric.
+
+        Returns
+        -------
+        str
+            One or two sentences, or ''.
+        """
         return ""
 
     @property
@@ -200,6 +278,13 @@ class MetricValue:
     See Also
     --------
     Metric, Breakdown
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> result = cb.Brier()([0, 1, 1], [0.2, 0.6, 0.9])
+    >>> round(float(result), 3), result.metric, result.spec
+    (0.07, 'brier', {'name': 'brier'})
     """
 
     value: float
@@ -226,7 +311,13 @@ class MetricValue:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; an infinite value is null, with the reason."""
+        """Return plain data for JSON; an infinite value is null, with the reason.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "metric": self.metric,

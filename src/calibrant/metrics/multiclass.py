@@ -63,7 +63,17 @@ class MulticlassMetric(ABC):
         """Return the function that measures other outcomes, or other weights, of the predictions of a table."""
 
     def value(self, table: ClassTable) -> float:
-        """Return the value of a table."""
+        """Return the value of a table.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        float
+        """
         return self.measure(table)(None, None)
 
 
@@ -95,7 +105,18 @@ class _ProperScore(MulticlassMetric):
         """Return the function from a class per row to the loss of each row."""
 
     def measure(self, table: ClassTable) -> Measure:
-        """Return the function that measures other outcomes, or other weights."""
+        """Return the function that measures other outcomes, or other weights.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        callable
+            Function of the codes of the classes and of the weights; None stands for those of the table.
+        """
         row_losses = self.row_losses(table)
 
         def value(code: Ints | None, weight: Weights | None) -> float:
@@ -135,7 +156,18 @@ class MulticlassBrier(_ProperScore):
         return "Brier"
 
     def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
-        """Return the function from a class per row to the squared distance of each row."""
+        """Return the function from a class per row to the squared distance of each row.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        callable
+            Function from an array of codes of classes to an array of losses.
+        """
         rows, squares = np.arange(len(table)), np.einsum("ij,ij->i", table.proba, table.proba, dtype=np.float64)
         return lambda code: np.asarray(squares - 2 * table.proba[rows, code] + 1)
 
@@ -166,7 +198,18 @@ class MulticlassLogLoss(_ProperScore):
         return "log loss"
 
     def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
-        """Return the function from a class per row to the log loss of each row."""
+        """Return the function from a class per row to the log loss of each row.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        callable
+            Function from an array of codes of classes to an array of losses.
+        """
         rows = np.arange(len(table))
 
         def losses(code: Ints) -> Floats:

@@ -175,6 +175,19 @@ class Lp:
             )
 
     def __call__(self, values: Floats, sizes: Weights) -> float:
+        """Return the norm of the losses of bins.
+
+        Parameters
+        ----------
+        values : array
+            One loss per bin.
+        sizes : array
+            Number of rows, or sum of weights, of each bin.
+
+        Returns
+        -------
+        float
+        """
         largest = sup(values, sizes)
         if largest == 0:
             return 0.0

@@ -21,7 +21,20 @@ EstimationError: TypeAlias = Callable[[Weights, Weights, Floats], Floats]
 
 
 def variance(k: Weights, n: Weights, q: Floats) -> Floats:
-    """Return the mean of (y - q)^2 over k ones and n - k zeros: equation (9)."""
+    """Return the mean of (y - q)^2 over k ones and n - k zeros: equation (9).
+
+    Parameters
+    ----------
+    k, n : array
+        Numbers of events and of rows of each bin.
+    q : array
+        Probability that is predicted in each bin.
+
+    Returns
+    -------
+    array
+        One number per bin.
+    """
     return (k * (1 - q) ** 2 + (n - k) * q**2) / n
 
 
@@ -132,6 +145,17 @@ class OptimalBins:
         check_callable("error", self.error)
 
     def __call__(self, table: ScoreTable) -> Partition:
+        """Return the bins of a table.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Table to divide; equal scores share a bin.
+
+        Returns
+        -------
+        Partition
+        """
         m = len(table)
         if not m:
             raise InputError("table must have at least one row; got none.", argument="table")

@@ -47,6 +47,12 @@ class PointMetric(UnbinnedMetric):
     See Also
     --------
     Metric, DistributionMetric, MSE
+
+    Examples
+    --------
+    >>> from calibrant.regression import MSE
+    >>> isinstance(MSE(), PointMetric), MSE()([1.0, 2.0], [1.5, 2.0]).value
+    (True, 0.125)
     """
 
     kind: ClassVar[str] = "point"
@@ -81,7 +87,6 @@ class MeanError(PointMetric):
     range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     def value(self, table: MeanTable) -> float:
-        """Return the value."""
         return table.average(table.prediction - table.mean)
 
 
@@ -108,7 +113,6 @@ class Ratio(PointMetric):
     range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     def value(self, table: MeanTable) -> float:
-        """Return the value."""
         outcome = table.mean_outcome
         if outcome == 0:
             raise InputError(
@@ -150,12 +154,21 @@ class MeanQuotient(PointMetric):
         check_option("zeros", self.zeros, ("raise", "drop"))
 
     def measured(self, table: MeanTable) -> MetricValue:
-        """Return the value of a table; the notes count the rows dropped."""
+        """Return the value of a table; the notes count the rows dropped.
+
+        Parameters
+        ----------
+        table : ScoreTable, MeanTable or ForecastTable
+            Table of the kind of the metric.
+
+        Returns
+        -------
+        MetricValue
+        """
         kept, quotients, lost = self._quotients(table)
         return MetricValue(kept.average(quotients), self, table, table.notes + lost)
 
     def value(self, table: MeanTable) -> float:
-        """Return the value."""
         kept, quotients, _ = self._quotients(table)
         return kept.average(quotients)
 
@@ -200,7 +213,6 @@ class MSE(PointMetric):
     unit: ClassVar[str] = "y^2"
 
     def value(self, table: MeanTable) -> float:
-        """Return the value."""
         return table.average((table.prediction - table.mean) ** 2) + within_variance(table)
 
 
@@ -221,7 +233,6 @@ class RMSE(PointMetric):
     name: ClassVar[str] = "rmse"
 
     def value(self, table: MeanTable) -> float:
-        """Return the value."""
         return math.sqrt(MSE().value(table))
 
 
@@ -242,7 +253,6 @@ class MAE(PointMetric):
     name: ClassVar[str] = "mae"
 
     def value(self, table: MeanTable) -> float:
-        """Return the value."""
         need_rows(table, "mae")
         return table.average(np.abs(table.prediction - table.mean))
 
@@ -272,7 +282,6 @@ class RelativeMSE(PointMetric):
     unit: ClassVar[str] = "1"
 
     def value(self, table: MeanTable) -> float:
-        """Return the value."""
         spread = variance(table)
         if spread == 0:
             raise InputError("y_true must hold different outcomes; all are equal.", hint="Use mse.", argument="y_true")
@@ -306,7 +315,6 @@ class Pinball(PointMetric):
         check_share("level", self.level)
 
     def value(self, table: MeanTable) -> float:
-        """Return the value."""
         need_rows(table, "pinball")
         away = table.mean - table.prediction
         return table.average(np.maximum(self.level * away, (self.level - 1) * away))

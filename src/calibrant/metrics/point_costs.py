@@ -40,6 +40,14 @@ class CostByBin:
     See Also
     --------
     cost_by_bin
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.regression import cost_by_bin
+    >>> result = cost_by_bin([4.0, 5.0, 6.0, 7.0], [5.0] * 4, cost=cb.LinearCost(over=1, under=3), n_bins=1)
+    >>> result.per_bin["cost"], result.per_bin["least"], result.avoidable
+    (array([2.5]), array([1.5]), 1.0)
     """
 
     per_bin: Mapping[str, Any]
@@ -61,7 +69,13 @@ class CostByBin:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON; undefined values are null."""
+        """Return the result as plain data for JSON; undefined values are null.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "size": self.size,

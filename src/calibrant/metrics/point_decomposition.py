@@ -33,6 +33,13 @@ class MSEDecomposition:
     See Also
     --------
     mse_decomposition
+
+    Examples
+    --------
+    >>> from calibrant.regression import mse_decomposition
+    >>> parts = mse_decomposition([1.0, 2.0, 6.0, 7.0], [2.0, 3.0, 9.0, 8.0])
+    >>> parts.mcb - parts.dsc + parts.unc, parts.bias
+    (3.0, 2.25)
     """
 
     __repr__ = short_repr
@@ -51,7 +58,13 @@ class MSEDecomposition:
         return self.mcb - self.dsc + self.unc
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {**plain(self), "mse": self.mse}
 
 

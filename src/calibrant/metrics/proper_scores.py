@@ -35,15 +35,38 @@ class Brier(UnbinnedMetric):
     name: ClassVar[str] = "brier"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         return _kernels.squared_errors(table.score, table.n, table.k) / table.size
 
     def linear_terms(self, score: Floats) -> tuple[Floats, Floats]:
-        """Return the terms of each score: (1 - p)^2 for an event and p^2 for another row."""
+        """Return the terms of each score: p^2 for each row, and (1 - p)^2 - p^2 in addition for an event.
+
+        Parameters
+        ----------
+        score : array
+            Scores.
+
+        Returns
+        -------
+        tuple of two arrays
+            See ``linear_terms`` of `Metric`.
+        """
         return score**2, (1 - score) ** 2 - score**2
 
     def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
-        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`.
+
+        Parameters
+        ----------
+        score : array
+            Scores of the rows.
+        label : array
+            Outcomes of the rows, 0 or 1.
+
+        Returns
+        -------
+        float or None
+            Bitwise the value of the table of these rows.
+        """
         sums = _kernels.row_squared_errors(score, label)
         return None if sums is None or not 0 < sums[0] < label.size else sums[1] / label.size
 
@@ -69,7 +92,6 @@ class LogLoss(UnbinnedMetric):
     min_class_size: ClassVar[int] = 1
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         events, others = table.k > 0, table.n > table.k
         terms = np.concatenate([_event_loss(table.score[events]), _other_loss(table.score[others])])
         size = np.concatenate([table.k[events], (table.n - table.k)[others]])
@@ -79,7 +101,20 @@ class LogLoss(UnbinnedMetric):
         return float(total[0]) * _LARGEST_LOSS / table.size
 
     def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
-        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`.
+
+        Parameters
+        ----------
+        score : array
+            Scores of the rows.
+        label : array
+            Outcomes of the rows, 0 or 1.
+
+        Returns
+        -------
+        float or None
+            Bitwise the value of the table of these rows.
+        """
         if not _has_both_classes(score, label):
             return None
         terms = np.empty(score.size)
@@ -91,7 +126,18 @@ class LogLoss(UnbinnedMetric):
         return None if sums is None else float(sums[2][0]) * _LARGEST_LOSS / label.size
 
     def linear_terms(self, score: Floats) -> tuple[Floats, Floats]:
-        """Return the terms of each score; infinite for scores of 0 and 1."""
+        """Return the terms of each score; infinite for scores of 0 and 1.
+
+        Parameters
+        ----------
+        score : array
+            Scores.
+
+        Returns
+        -------
+        tuple of two arrays
+            See ``linear_terms`` of `Metric`.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             other = -np.log1p(-score)
             return other, -np.log(score) - other
@@ -118,7 +164,6 @@ class StratifiedBrier(UnbinnedMetric):
     min_class_size: ClassVar[int] = 20
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         need_both_classes(table, "stratified_brier")
         n, k = table.n, table.k
         of_events = _kernels.squared_errors(table.score, k, k) / k.sum()
@@ -126,7 +171,20 @@ class StratifiedBrier(UnbinnedMetric):
         return float(of_events + of_others) / 2
 
     def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
-        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`.
+
+        Parameters
+        ----------
+        score : array
+            Scores of the rows.
+        label : array
+            Outcomes of the rows, 0 or 1.
+
+        Returns
+        -------
+        float or None
+            Bitwise the value of the table of these rows.
+        """
         if not _has_both_classes(score, label):
             return None
         event, (zero, one) = label != 0, np.array([0, 1], dtype=score.dtype)

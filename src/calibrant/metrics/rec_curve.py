@@ -39,6 +39,13 @@ class RECCurve:
     See Also
     --------
     rec_curve
+
+    Examples
+    --------
+    >>> from calibrant.regression import rec_curve
+    >>> curve = rec_curve([1.0, 2.0, 6.0, 4.0], [2.0, 3.0, 9.0, 4.0])
+    >>> curve.at(2), curve.needed(0.9), curve.area_over
+    (0.75, 3.0, 1.25)
     """
 
     tolerance: Floats
@@ -48,17 +55,45 @@ class RECCurve:
     notes: tuple[Note, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON."""
+        """Return the result as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         points = {"tolerance": self.tolerance.tolist(), "accuracy": self.accuracy.tolist()}
         return {**plain(self), **points}
 
     def at(self, tolerance: float) -> float:
-        """Return the share of rows whose error is at most the tolerance."""
+        """Return the share of rows whose error is at most the tolerance.
+
+        Parameters
+        ----------
+        tolerance : float
+            Absolute or squared error, as the curve has it.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+        """
         place = int(np.searchsorted(self.tolerance, tolerance, side="right"))
         return float(self.accuracy[place - 1]) if place else 0.0
 
     def needed(self, share: float) -> float:
-        """Return the least tolerance that covers this share of the rows."""
+        """Return the least tolerance that covers this share of the rows.
+
+        Parameters
+        ----------
+        share : float
+            Share of the rows, in (0, 1].
+
+        Returns
+        -------
+        float
+            An error that occurs.
+        """
         _check_share(share)
         place = int(np.searchsorted(self.accuracy, share * (1 - 1e-12)))
         return float(self.tolerance[min(place, self.tolerance.size - 1)])
@@ -135,7 +170,6 @@ class ErrorTolerance(PointMetric):
         _check_share(self.share)
 
     def value(self, table: MeanTable) -> float:
-        """Return the value."""
         found: RECCurve = rec_curve.of_table(table)
         return found.needed(self.share)
 

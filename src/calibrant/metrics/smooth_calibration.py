@@ -53,7 +53,6 @@ class SmoothECE(UnbinnedMetric):
     interval_method: ClassVar[str] = "triangle"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         # smECE decreases with the bandwidth, and is at most 1 at bandwidth 1: there is one crossing. Small bandwidths
         # are the slowest, so the crossing is bracketed from above.
         high, value = 1.0, 1.0

@@ -93,7 +93,18 @@ class TopLabelMetric(FromBinaryMetric):
     prefix: ClassVar[str] = "top-label"
 
     def measure(self, table: ClassTable) -> Measure:
-        """Return the function that measures other outcomes, or other weights."""
+        """Return the function that measures other outcomes, or other weights.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        callable
+            Function of the codes of the classes and of the weights; None stands for those of the table.
+        """
         tables = ScoreCounter(table, table.confidence)
 
         def value(code: Ints | None, weight: Weights | None) -> float:

@@ -98,7 +98,18 @@ class MonitorClient(KnownKeywords):
         weakref.finalize(self, _close_all, self._idle)
 
     def create(self, **settings: Any) -> dict[str, Any]:
-        """Create the model with the settings of `Monitor`; nothing happens if it exists with the same ones."""
+        """Create the model; nothing happens if it exists with the same settings.
+
+        Parameters
+        ----------
+        **settings
+            Those of `Monitor`, such as ``window`` and ``margin``.
+
+        Returns
+        -------
+        dict
+            The model as the service describes it.
+        """
         if isinstance(settings.get("maturity"), timedelta):
             settings["maturity"] = settings["maturity"].total_seconds()
         return self._call("PUT", "", body=settings)
@@ -118,6 +129,28 @@ class MonitorClient(KnownKeywords):
 
         The columns of class probabilities are in the order of the classes of the model. Predictive distributions cannot
         be sent.
+
+        Parameters
+        ----------
+        y : column, or one outcome
+            Outcomes.
+        p : column, or one score; or class probabilities
+            Scores of the event; or (n, K) class probabilities.
+        time : time or column of times
+            When the predictions were made; see `Monitor.observe`.
+        group : label, column, several columns or frame, optional
+            Group of the rows.
+        batch : object, optional
+            Id of the batch; a batch that was stored before is not stored again. See `Monitor.observe`.
+        version : object, optional
+            Version of the model, by default the latest.
+        pos_label : object, optional
+            Label of the event, for outcomes other than 0 and 1.
+
+        Returns
+        -------
+        Receipt
+            What the service stored.
         """
         if _has_classes(p):
             return self._observe_classes(y, p, time, group, batch, version)
@@ -139,7 +172,28 @@ class MonitorClient(KnownKeywords):
     def predict(
         self, id: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
     ) -> Receipt:
-        """Store predictions whose outcomes are not known yet; see `Monitor.predict`."""
+        """Store predictions whose outcomes are not known yet; see `Monitor.predict`.
+
+        Parameters
+        ----------
+        id : label or column of labels
+            One per prediction.
+        p : column of n scores, or one score
+            Predicted probabilities.
+        time : time or column of times
+            When the predictions were made; see `Monitor.observe`.
+        group : label, column, several columns or frame, optional
+            Group of the rows.
+        batch : object, optional
+            Id of the batch; a batch that was stored before is not stored again. See `Monitor.observe`.
+        version : object, optional
+            Version of the model, by default the latest.
+
+        Returns
+        -------
+        Receipt
+            What the service stored.
+        """
         ids = [id] if np.ndim(id) == 0 else list(id)
         chunk = RowChunk.read(np.zeros(len(ids), dtype=int), [p] if np.ndim(p) == 0 else p, time, group)
         scores = chunk.rows.forecasts[0].values.astype(np.float64).tolist()
@@ -148,7 +202,26 @@ class MonitorClient(KnownKeywords):
         return self._store("predictions", body, batch, version)
 
     def outcome(self, id: Any, y: Any, *, time: Any = None, pos_label: object = None, batch: object = None) -> Receipt:
-        """Store the outcomes of earlier predictions; see `Monitor.outcome`."""
+        """Store the outcomes of earlier predictions; see `Monitor.outcome`.
+
+        Parameters
+        ----------
+        id : label or column of labels
+            Ids of the predictions.
+        y : column of n outcomes, or one outcome
+            0 and 1, or two labels with `pos_label`.
+        time : time, optional
+            When the outcomes became known; it moves the clock that closes windows.
+        pos_label : object, optional
+            Label of the event, for outcomes other than 0 and 1.
+        batch : object, optional
+            Id of the batch; a batch that was stored before is not stored again. See `Monitor.observe`.
+
+        Returns
+        -------
+        Receipt
+            What the service stored.
+        """
         ids, labels = ([each] if np.ndim(each) == 0 else list(each) for each in (id, y))
         events = class_labels.events(_columns.read(labels, "y"), pos_label)
         _columns.refuse_missing([events])
@@ -162,49 +235,160 @@ class MonitorClient(KnownKeywords):
     def add_table(
         self, table: ScoreTable, *, time: Any, group: Any = None, batch: object = None, version: object = None
     ) -> Receipt:
-        """Store a table of counts of one time and group; see `Monitor.add_table`."""
+        """Store a table of counts of one time and group; see `Monitor.add_table`.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Counts of rows.
+        time : time
+            Time of all rows.
+        group : label, optional
+            Group of all rows.
+        batch : object, optional
+            Id of the batch; a batch that was stored before is not stored again. See `Monitor.observe`.
+        version : object, optional
+            Version of the model, by default the latest.
+
+        Returns
+        -------
+        Receipt
+            What was stored.
+        """
         columns = {name: getattr(table, name).tolist() for name in ("score", "n", "k")}
         return self._store("tables", {**columns, "time": _time(time), "group": group}, batch, version)
 
     def close(self, until: Any = None) -> Receipt:
-        """Close windows whatever the maturity delay; see `Monitor.close`."""
+        """Close windows whatever the maturity delay; see `Monitor.close`.
+
+        Parameters
+        ----------
+        until : time, optional
+            End of the last window to close; it must not lie in the future. Omit it for windows of a number of rows.
+
+        Returns
+        -------
+        Receipt
+            The number of windows that were closed, and the alarms that they raised.
+        """
         return _receipt(self._call("POST", "/close", body={} if until is None else {"until": _time(until)}))
 
     def status(self, *, version: object = None) -> dict[str, Any]:
-        """Return the status as plain data: ``Monitor.status().to_dict()``."""
+        """Return the status as plain data: ``Monitor.status().to_dict()``.
+
+        Parameters
+        ----------
+        version : object, optional
+            Version of the model, by default the latest.
+
+        Returns
+        -------
+        dict
+            See `Monitor.status`.
+        """
         return self._call("GET", "/status", query={"version": version})
 
     def history(self, group: Any = None, *, version: object = None) -> dict[str, Any]:
-        """Return all windows as plain data: ``Monitor.history().to_dict()``."""
+        """Return all windows as plain data: ``Monitor.history().to_dict()``.
+
+        Parameters
+        ----------
+        group : label, optional
+            One group; by default all rows.
+        version : object, optional
+            Version of the model, by default the latest.
+
+        Returns
+        -------
+        dict
+            See `Monitor.history`.
+        """
         pages = list(self._pages("/history", group=group, version=version))
         windows = [window for page in pages for window in page["windows"]]
         return {**{key: value for key, value in pages[0].items() if key != "next_cursor"}, "windows": windows}
 
     def evaluate(self, since: Any = None, until: Any = None, *, version: object = None) -> dict[str, Any]:
-        """Return the evaluation of some windows as plain data: ``Monitor.evaluate(...).to_dict()``."""
+        """Return the evaluation of some windows as plain data: ``Monitor.evaluate(...).to_dict()``.
+
+        Parameters
+        ----------
+        since : time, optional
+            Start of the first window; by default the earliest.
+        until : time, optional
+            Windows that start at this time or later are left out; by default none.
+        version : object, optional
+            Version of the model, by default the latest.
+
+        Returns
+        -------
+        dict
+            See `Monitor.evaluate`.
+        """
         times = {name: _time(value) for name, value in (("since", since), ("until", until)) if value is not None}
         return self._call("GET", "/evaluation", query={"version": version, **times})
 
     def alarms(self) -> list[Alarm]:
-        """Return all alarms in the order in which they were raised."""
+        """Return all alarms in the order in which they were raised.
+
+        Returns
+        -------
+        list of Alarm
+        """
         return [_alarm(item) for page in self._pages("/alarms") for item in page["items"]]
 
     def acknowledge(self, alarm: int | Alarm, reason: str) -> Alarm:
-        """Acknowledge an alarm, by itself or by its id, with a reason."""
+        """Acknowledge an alarm, by itself or by its id, with a reason.
+
+        Parameters
+        ----------
+        alarm : int or Alarm
+            Alarm of this model, or its id.
+        reason : str
+            Text that is kept with the alarm.
+
+        Returns
+        -------
+        Alarm
+            The alarm with its acknowledgement.
+        """
         key = alarm.id if isinstance(alarm, Alarm) else int(alarm)
         return _alarm(self._call("POST", f"/alarms/{key}/acknowledgement", body={"reason": reason}))
 
     def silence(self, until: Any, reason: str) -> int:
-        """Send no notifications of the model's alarms until a time; return the id of the silence."""
+        """Send no notifications of the model's alarms until a time; return the id of the silence.
+
+        Parameters
+        ----------
+        until : time
+            End of the silence.
+        reason : str
+            Text that is kept with the silence.
+
+        Returns
+        -------
+        int
+            For `end_silence`.
+        """
         body = {"until": _time(until), "reason": reason}
         return int(self._call("POST", "/silences", body=body, repeatable=False)["id"])
 
     def end_silence(self, silence: int) -> None:
-        """End a silence now."""
+        """End a silence now.
+
+        Parameters
+        ----------
+        silence : int
+            What `silence` returned.
+        """
         self._call("DELETE", f"/silences/{int(silence)}", repeatable=False)
 
     def models(self) -> list[str]:
-        """Return the names of the models that the token may read."""
+        """Return the names of the models that the token may read.
+
+        Returns
+        -------
+        list of str
+        """
         found: list[str] = []
         cursor = None
         while True:

@@ -200,7 +200,12 @@ class Monitor(KnownKeywords):
         return (table.c.id == self._id) & (table.c.name == self.model) & (table.c.created == self._created)
 
     def exists(self) -> bool:
-        """Return whether the model is in the store, and was not deleted since this monitor was opened."""
+        """Return whether the model is in the store, and was not deleted since this monitor was opened.
+
+        Returns
+        -------
+        bool
+        """
         with self.store.read() as connection:
             return connection.execute(sa.select(schema.models.c.id).where(self._is_own())).first() is not None
 
@@ -253,6 +258,24 @@ class Monitor(KnownKeywords):
         """Store a table of counts that was made elsewhere, by Spark or SQL; all its rows have one time and group.
 
         Arguments as for `observe`. Forecasts must be binary.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Counts; importance weights are an error.
+        time : time
+            Time of all rows.
+        group : label, optional
+            Group of all rows.
+        batch : object, optional
+            Id of the batch; a batch that was stored before is not stored again. See `Monitor.observe`.
+        version : object, optional
+            Version of the model, by default the latest.
+
+        Returns
+        -------
+        Receipt
+            What was stored.
         """
         self._check_binary("add_table", "Pass rows to observe.")
         return self._observe(CountedChunk.read(table, time, group), batch, version)
@@ -304,9 +327,29 @@ class Monitor(KnownKeywords):
     ) -> Receipt:
         """Store predictions whose outcomes are not known yet.
 
-        `id` is a label or a column of labels, one per prediction; the first prediction of an id by a version counts,
-        later ones are left out as duplicates. Other arguments as for `observe`. Windows must be of time: windows of a
-        number of rows would hold the outcomes that arrive first. Forecasts must be binary.
+        Windows must be of time: windows of a number of rows would hold the outcomes that arrive first. Forecasts must
+        be binary.
+
+        Parameters
+        ----------
+        id : label or column of labels
+            One per prediction. The first prediction of an id by a version counts; later ones are left out as
+            duplicates.
+        p : column of n scores, or one score
+            Predicted probabilities.
+        time : time or column of times
+            When the predictions were made; see `Monitor.observe`.
+        group : label, column, several columns or frame, optional
+            Group of the rows.
+        batch : object, optional
+            Id of the batch; a batch that was stored before is not stored again. See `Monitor.observe`.
+        version : object, optional
+            Version of the model, by default the latest.
+
+        Returns
+        -------
+        Receipt
+            What was stored.
         """
         self._check_binary("predict", "Keep the forecasts, and pass them to observe when the outcomes are known.")
         if self.settings.rule.counts_rows:
@@ -330,9 +373,24 @@ class Monitor(KnownKeywords):
     def outcome(self, id: Any, y: Any, *, time: Any = None, pos_label: object = None, batch: object = None) -> Receipt:
         """Store the outcomes of earlier predictions; they are counted in the windows of the predictions.
 
-        An id without a prediction, and an id that has an outcome already, are left out and counted. `time` is the
-        time at which the outcomes became known; it moves the clock that closes windows. `pos_label` is the label of
-        the event, for outcomes other than 0 and 1. `batch` as for `observe`.
+        Parameters
+        ----------
+        id : label or column of labels
+            Ids of the predictions. An id without a prediction, and an id that has an outcome already, are left out and
+            counted.
+        y : column of n outcomes, or one outcome
+            0 and 1, or two labels with `pos_label`.
+        time : time, optional
+            When the outcomes became known; it moves the clock that closes windows.
+        pos_label : object, optional
+            Label of the event, for outcomes other than 0 and 1.
+        batch : object, optional
+            Id of the batch; a batch that was stored before is not stored again. See `Monitor.observe`.
+
+        Returns
+        -------
+        Receipt
+            What was stored.
         """
         self._check_binary("outcome", "Pass outcomes and forecasts together to observe.")
         outcomes = Outcomes.read(id, y, pos_label)
@@ -353,7 +411,18 @@ class Monitor(KnownKeywords):
         return Receipt(n_rows, n_late, n_duplicates, n_unknown, n_closed=recorder.n_closed, alarms=_raised(recorder))
 
     def close(self, until: Any = None) -> Receipt:
-        """Close the windows that end at `until` or earlier, whatever the maturity delay; by default all windows."""
+        """Close the windows that end at `until` or earlier, whatever the maturity delay; by default all windows.
+
+        Parameters
+        ----------
+        until : time, optional
+            End of the last window to close; it must not lie in the future. Omit it for windows of a number of rows.
+
+        Returns
+        -------
+        Receipt
+            The number of windows that were closed, and the alarms that they raised.
+        """
         rule, end = self.settings.rule, None if until is None else read_time(until, "until")
         if rule.counts_rows and end is not None:
             raise InputError(
@@ -377,12 +446,37 @@ class Monitor(KnownKeywords):
         return Receipt(0, n_closed=recorder.n_closed, alarms=_raised(recorder))
 
     def status(self, *, version: object = None) -> Status:
-        """Return alarms, evidence and groups after the last closed window, of the latest version by default."""
+        """Return alarms, evidence and groups after the last closed window, of the latest version by default.
+
+        Parameters
+        ----------
+        version : object, optional
+            Version of the model, by default the latest.
+
+        Returns
+        -------
+        Status
+            ``status.alarm`` is True while an alarm is not acknowledged.
+        """
         with self._read() as reader:
             return reader.status(None if version is None else str(version))
 
     def history(self, group: Any = None, *, version: object = None, event: Any = None) -> History:
-        """Return one row per window, of all rows or of one group; of one class or level with `event`."""
+        """Return one row per window, of all rows or of one group; of one class or level with `event`.
+
+        Parameters
+        ----------
+        group : label, optional
+            One of `groups`; by default all rows.
+        version : object, optional
+            Version of the model, by default the latest.
+        event : label or float, optional
+            Class or level, for forecasts that are not binary.
+
+        Returns
+        -------
+        History
+        """
         chosen = self._event_key(event)
         with self._read() as reader:
             key = None if group is None else group_key(group)
@@ -394,7 +488,12 @@ class Monitor(KnownKeywords):
             return reader.history(key, None if version is None else str(version), chosen)
 
     def groups(self) -> list[Any]:
-        """Return the labels of all groups with rows, also in open windows."""
+        """Return the labels of all groups with rows, also in open windows.
+
+        Returns
+        -------
+        list
+        """
         with self._read() as reader:
             return [group_label(key) for key in reader.group_keys()]
 
@@ -417,11 +516,28 @@ class Monitor(KnownKeywords):
     ) -> Evaluation:
         """Evaluate the rows of windows that start at `since` or later and before `until`, open windows included.
 
-        `options` are those of `calibrant.evaluate`. Groups are evaluated too. The verdict is that of one look at these
-        rows: it is not valid for repeated looks, as the alarms are.
+        Groups are evaluated too. The verdict is that of one look at these rows: it is not valid for repeated looks, as
+        the alarms are.
 
         The store keeps counts, not rows. For forecasts that are not binary these give the binary evaluation of one
         `event`, a class or a level, but none of all events together, which needs the rows.
+
+        Parameters
+        ----------
+        since : time, optional
+            Start of the first window; by default the earliest.
+        until : time, optional
+            Windows that start at this time or later are left out; by default none.
+        version : object, optional
+            Version of the model, by default the latest.
+        event : label or float, optional
+            Class or level, for forecasts that are not binary.
+        **options
+            Those of `calibrant.evaluate`.
+
+        Returns
+        -------
+        Evaluation
         """
         tables = self._tables(since, until, version, event)
         if list(tables) == [NO_GROUP]:
@@ -437,7 +553,25 @@ class Monitor(KnownKeywords):
     def table(
         self, since: Any = None, until: Any = None, *, group: Any = None, version: object = None, event: Any = None
     ) -> ScoreTable:
-        """Return the table of the rows that `evaluate` evaluates, or of one group, for example to fit a calibrator."""
+        """Return the table of the rows that `evaluate` evaluates, or of one group, for example to fit a calibrator.
+
+        Parameters
+        ----------
+        since : time, optional
+            Start of the first window; by default the earliest.
+        until : time, optional
+            Windows that start at this time or later are left out; by default none.
+        group : label, optional
+            One group; by default all rows.
+        version : object, optional
+            Version of the model, by default the latest.
+        event : label or float, optional
+            Class or level, for forecasts that are not binary.
+
+        Returns
+        -------
+        ScoreTable
+        """
         tables = self._tables(since, until, version, event)
         if group is None:
             return sum(tables.values(), ScoreTable.empty())
@@ -503,23 +637,67 @@ class Monitor(KnownKeywords):
         return tables
 
     def plot(self, group: Any = None, *, version: object = None, event: Any = None, fig: Any = None) -> Any:
-        """Draw predicted and observed rates and the evidence over time; return a `calibrant.plots.MonitorDisplay`."""
+        """Draw predicted and observed rates and the evidence over time; return a `calibrant.plots.MonitorDisplay`.
+
+        Parameters
+        ----------
+        group : label, optional
+            One of `groups`; by default all rows.
+        version : object, optional
+            Version of the model, by default the latest.
+        event : label or float, optional
+            Class or level, for forecasts that are not binary.
+        fig : Figure or SubFigure, optional
+            Figure to draw in; by default a new one.
+
+        Returns
+        -------
+        MonitorDisplay
+            The display, drawn.
+        """
         return self.history(group, version=version, event=event).plot(fig=fig)
 
     def to_html(self, path: str | PathLike[str] | None = None, *, title: str | None = None) -> str:
-        """Return status, figure and history as one self-contained HTML page; write it to `path` if given."""
+        """Return status, figure and history as one self-contained HTML page; write it to `path` if given.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write.
+        title : str, optional
+            Title of the page, by default "Monitor of" and the name of the model.
+
+        Returns
+        -------
+        str
+            The page.
+        """
         from calibrant.monitor.status_page import write_status
 
         return write_status(self.status(), self.history(), path, title=title or f"Monitor of {self.model}")
 
     def report_section(self) -> dict[str, Any]:
-        """Return what the report of an evaluation shows about this monitor; for ``Evaluation.to_html(monitor=...)``."""
+        """Return what the report of an evaluation shows about this monitor; for ``Evaluation.to_html(monitor=...)``.
+
+        Returns
+        -------
+        dict
+            Content of the section.
+        """
         from calibrant.monitor.status_page import monitor_section
 
         return monitor_section(self.status(), self.history())
 
     def acknowledge(self, alarm: int | Alarm, reason: str) -> None:
-        """Acknowledge an alarm, by itself or by its id, with a reason. It stays in the list of alarms."""
+        """Acknowledge an alarm, by itself or by its id, with a reason. It stays in the list of alarms.
+
+        Parameters
+        ----------
+        alarm : int or Alarm
+            Alarm of this model, or its id.
+        reason : str
+            Text that is kept with the alarm.
+        """
         key, text = (alarm.id if isinstance(alarm, Alarm) else alarm), check_name("reason", reason)
         with self._write() as recorder:
             known = {
@@ -543,21 +721,42 @@ class Monitor(KnownKeywords):
             )
 
     def alarms(self) -> tuple[Alarm, ...]:
-        """Return all alarms of all versions, also acknowledged ones, in the order in which they were raised."""
+        """Return all alarms of all versions, also acknowledged ones, in the order in which they were raised.
+
+        Returns
+        -------
+        tuple of Alarm
+        """
         with self._read() as reader:
             return reader.alarms()
 
     def models(self) -> list[str]:
-        """Return the names of all models in the store."""
+        """Return the names of all models in the store.
+
+        Returns
+        -------
+        list of str
+        """
         return self.store.models()
 
     def versions(self) -> list[str]:
-        """Return the names of the versions of the model, the latest last."""
+        """Return the names of the versions of the model, the latest last.
+
+        Returns
+        -------
+        list of str
+        """
         with self._read() as reader:
             return reader.versions()
 
     def delete(self, model: str) -> None:
-        """Delete a model of the store with all its data."""
+        """Delete a model of the store with all its data.
+
+        Parameters
+        ----------
+        model : str
+            Name of a model of the store.
+        """
         known = self.models()
         if model not in known:
             raise InputError(Argument("model") + f" must be a model of the store, which has {known}; got {model!r}.")
@@ -570,6 +769,16 @@ class Monitor(KnownKeywords):
         Predictions of that time and their ids are deleted, and the ids of batches that arrived before: such a batch
         would be stored again. Sums per window, evidence and alarms do not change, but `evaluate` cannot separate these
         windows.
+
+        Parameters
+        ----------
+        before : time
+            End of the last window to merge.
+
+        Returns
+        -------
+        int
+            Number of tables that were merged.
         """
         end = read_time(before, "before")
         with self._write() as recorder:
@@ -579,13 +788,34 @@ class Monitor(KnownKeywords):
         """Round the scores of closed windows to multiples of `resolution`; evidence and alarms do not change.
 
         Returns the number of distinct scores in all tables, before and after.
+
+        Parameters
+        ----------
+        resolution : float
+            Step of the grid, such as ``2**-20``.
+
+        Returns
+        -------
+        tuple of two ints
+            Number of distinct scores in all tables, before and after.
         """
         check_resolution(resolution)
         with self._write() as recorder:
             return round_tables(recorder, resolution)
 
     def export(self, folder: str | PathLike[str]) -> list[Path]:
-        """Write settings (JSON), tables, history and alarms (Parquet) to a new or empty folder; return the paths."""
+        """Write settings (JSON), tables, history and alarms (Parquet) to a new or empty folder; return the paths.
+
+        Parameters
+        ----------
+        folder : path
+            A new or empty folder.
+
+        Returns
+        -------
+        list of Path
+            The files that were written.
+        """
         target = check_folder(folder)
         with self._read() as reader:
             return write_files(reader, target)

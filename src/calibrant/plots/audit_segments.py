@@ -34,13 +34,39 @@ class SegmentDisplay:
     See Also
     --------
     SegmentMapDisplay, audit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> found.plot().data()["rule"].tolist()
+    ['region = 2']
     """
 
     audit: Audit
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "SegmentDisplay":
-        """Draw the segments of an audit."""
+        """Draw the segments of an audit.
+
+        Parameters
+        ----------
+        audit : Audit
+            Result of `calibrant.audit`.
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        SegmentDisplay
+            The display, drawn.
+        """
         return cls(audit).plot(ax=ax, fig=fig)
 
     @property
@@ -49,7 +75,20 @@ class SegmentDisplay:
         return sorted(self.audit.segments, key=lambda s: -abs(s.error) if np.isfinite(s.error) else 0.0)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "SegmentDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        SegmentDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         shown = self.segments
         self.ax_ = single_axes(ax, fig, (10.0, 1.5 + 0.34 * max(len(shown), 1)))
         self.figure_ = self.ax_.figure
@@ -101,14 +140,31 @@ class SegmentDisplay:
         draw_title(ax, self.audit.verdict[:1].upper() + self.audit.verdict[1:], small if shown else "")
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn segments, one row each."""
+        """Return the drawn segments, one row each.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return self.audit.to_frame(backend)
 
     def __repr__(self) -> str:
         return f"SegmentDisplay({self.audit.verdict})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         form = "+.3g" if self.audit.kind == "point" else "+.2f"
         each = "; ".join(f"{s.rule}: {s.error:{form}}" for s in self.segments)
         name = "Mean errors" if self.audit.kind == "point" else "Log-odds errors"

@@ -89,6 +89,11 @@ class BiasDisplay:
             See `plot`.
         sample_weight, frequency, missing
             How rows are read; see `MeanTable.from_arrays`.
+
+        Returns
+        -------
+        BiasDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         table = read_mean_table(y_true, y_pred, rows)
         found = bias_by_bin.of_table(table, n_bins=n_bins, bins=bins)
@@ -97,13 +102,41 @@ class BiasDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "BiasDisplay":
-        """Predict with a fitted regressor and draw; options as for `from_predictions`."""
+        """Predict with a fitted regressor and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted regressor
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        BiasDisplay
+            The display, drawn.
+        """
         if not hasattr(estimator, "predict"):
             raise InputError(f"{type(estimator).__name__} has no predict.", argument="estimator")
         return cls.from_predictions(y, estimator.predict(X), **options)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "BiasDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        BiasDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         self.ax_ = single_axes(ax, fig, (6.0, 6.0))
         self.figure_ = self.ax_.figure
         low, high = self._limits()
@@ -200,7 +233,18 @@ class BiasDisplay:
         return "too few rows for a test" if np.isnan(p) else f"all bins: {p_text(p)}"
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per bin."""
+        """Return the drawn values, one row per bin.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return drawn_frame({**self.bins.per_bin, "significant": self.bins.significant}, backend)
 
     def __repr__(self) -> str:
@@ -208,7 +252,13 @@ class BiasDisplay:
         return f"BiasDisplay(mean error {error:+.4g}, {self._test_text()}, {self.table.size:,.6g} rows)"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         t = self.table
         error = t.mean_prediction - t.mean_outcome
         beyond = int(np.count_nonzero(self.bins.significant))

@@ -110,6 +110,11 @@ class BinningDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        BinningDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         table = read_score_table(y_true, y_prob, rows)
         kinds = _KINDS if bins is None else bins
@@ -118,7 +123,22 @@ class BinningDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "BinningDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        BinningDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
@@ -131,7 +151,20 @@ class BinningDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "BinningDisplay":
-        """Draw the bins of one Breakdown, or of a mapping of name to Breakdown."""
+        """Draw the bins of one Breakdown, or of a mapping of name to Breakdown.
+
+        Parameters
+        ----------
+        breakdown : Breakdown or mapping of name to Breakdown
+            Results whose bins are drawn.
+        scale, xmax, ax, fig
+            See `plot`.
+
+        Returns
+        -------
+        BinningDisplay
+            The display, drawn.
+        """
         measured = named_results(breakdown, default="bins")
         partitions = {name: check_breakdown(each).partition for name, each in measured.items()}
         return cls(partitions, scale, xmax).plot(ax=ax, fig=fig)
@@ -146,8 +179,21 @@ class BinningDisplay:
     ) -> "BinningDisplay":
         """Draw in the place of `ax`, in `fig`, or in a new figure; omitted options keep their values.
 
-        `scale` ("linear", "log" or "logit") is that of predictions and rates; `xmax` is the upper end of both axes, as
-        in the paper's Figure 4.
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes whose place the panels take.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+        scale : {"linear", "log", "logit"}, optional
+            Scale of predictions and rates.
+        xmax : float, optional
+            Upper end of both axes, as in the paper's Figure 4.
+
+        Returns
+        -------
+        BinningDisplay
+            This display; artists are attributes that end in ``_``.
         """
         self.scale = self.scale if scale is None else scale
         self.xmax = self.xmax if xmax is None else xmax
@@ -224,7 +270,18 @@ class BinningDisplay:
 
     @staticmethod
     def falling(partition: Partition) -> Any:
-        """Return the indices of bins whose rate is below that of the previous bin, by exact products of counts."""
+        """Return the indices of bins whose rate is below that of the previous bin, by exact products of counts.
+
+        Parameters
+        ----------
+        partition : Partition
+            Bins of a table.
+
+        Returns
+        -------
+        array of int
+            Positions of these bins.
+        """
         k, n = partition.k.astype(object), partition.n.astype(object)
         return np.flatnonzero((k[1:] * n[:-1] < k[:-1] * n[1:]).astype(bool)) + 1
 
@@ -243,7 +300,18 @@ class BinningDisplay:
         return ids_by_name(self.partitions)
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per kind and bin; the errors of a kind are repeated in its rows."""
+        """Return the drawn values, one row per kind and bin; the errors of a kind are repeated in its rows.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         parts = []
         for name, p in self.partitions.items():
             falls = np.zeros(len(p), dtype=bool)
@@ -270,7 +338,13 @@ class BinningDisplay:
         return f"BinningDisplay({join_short(kinds)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         ways = len(self.partitions)
         each = "; ".join(f"{name}, {self._describe(p)}" for name, p in self.partitions.items())
         return f"Bins of the same predictions in {ways} way{'s' * (ways != 1)}: {each}."

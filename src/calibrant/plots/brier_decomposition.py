@@ -107,6 +107,11 @@ class DecompositionDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        DecompositionDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         level = check_share("confidence_level", confidence_level)
         found = {
@@ -117,18 +122,59 @@ class DecompositionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "DecompositionDisplay":
-        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier, or mapping of name to classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        DecompositionDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "DecompositionDisplay":
-        """Decompose the Brier score of the table of a result, or of a mapping of results."""
+        """Decompose the Brier score of the table of a result, or of a mapping of results.
+
+        Parameters
+        ----------
+        breakdown : MetricValue or Breakdown
+            Result of a metric, with its table.
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        DecompositionDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(
             {name: result_table(each) for name, each in named_results(breakdown).items()}, **options
         )
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "DecompositionDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        DecompositionDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         self.ax_ = single_axes(ax, fig, (6.4, 4.8))
         self.figure_ = self.ax_.figure
         self.points_: dict[str, Line2D] = {}
@@ -228,7 +274,18 @@ class DecompositionDisplay:
         return ids_by_name(self.models)
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per model."""
+        """Return the drawn values, one row per model.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         parts = [each.parts for each in self.models.values()]
         columns: dict[str, Any] = {"model": np.array(list(self.models), dtype=object)}
         columns |= {part: np.array([getattr(p, part) for p in parts]) for part in ("mcb", "dsc", "unc", "brier")}
@@ -246,7 +303,13 @@ class DecompositionDisplay:
         return f"DecompositionDisplay({join_short(described)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         each = "; ".join(
             f"{'' if name == 'model' else name + ', '}miscalibration {m.parts.mcb:.4f}, "
             f"discrimination {m.parts.dsc:.4f}, Brier score {m.parts.brier:.4f}"

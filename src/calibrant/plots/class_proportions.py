@@ -93,12 +93,37 @@ class ProportionDisplay:
     def from_evaluation(
         cls, evaluation: Evaluation, *, ax: Axes | None = None, fig: FigureBase | None = None
     ) -> "ProportionDisplay":
-        """Draw the stored shares of an evaluation of class probabilities or of predicted classes."""
+        """Draw the stored shares of an evaluation of class probabilities or of predicted classes.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of the kind "multiclass" or "labels".
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        ProportionDisplay
+            The display, drawn.
+        """
         return cls.of(evaluation).plot(ax=ax, fig=fig)
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> "ProportionDisplay":
-        """Return the display of an evaluation, not yet drawn."""
+        """Return the display of an evaluation, not yet drawn.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of the kind "multiclass" or "labels".
+
+        Returns
+        -------
+        ProportionDisplay
+        """
         if evaluation.kind not in ("multiclass", "labels"):
             raise InputError(
                 f"evaluation must be of kind 'multiclass' or 'labels'; got {evaluation.kind!r}.",
@@ -111,7 +136,20 @@ class ProportionDisplay:
         return cls(shown, len(every), measure, evaluation.settings.confidence_level)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "ProportionDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure."""
+        """Draw in the place of `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        ProportionDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         size = (8.4, proportions_height(len(self.classes)))
         self.figure_, grid = panels(ax, fig, widths=(1.25, 1), size=size)
         self.ax_ = self.figure_.add_subplot(grid[0, 0])
@@ -185,7 +223,18 @@ class ProportionDisplay:
         return sum(c.significant for c in self.classes)
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per class; shares are in %."""
+        """Return the drawn values, one row per class; shares are in %.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         columns = ("predicted", "observed", "value", "low", "high", "adjusted_pvalue", "significant")
         names: dict[str, Any] = {"class": np.array([c.name for c in self.classes], dtype=object)}
         return drawn_frame(names | {k: np.array([getattr(c, k) for c in self.classes]) for k in columns}, backend)
@@ -194,7 +243,13 @@ class ProportionDisplay:
         return f"ProportionDisplay({len(self.classes)} of {self.n_classes:,} classes, {self._significant} significant)"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         gaps = sorted(self.classes, key=lambda c: -abs(c.predicted - c.observed))
         named = [f"{shorten(c.name, 28)} {c.predicted:.3g} % predicted, {c.observed:.3g} % observed" for c in gaps[:3]]
         return (

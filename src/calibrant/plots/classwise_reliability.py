@@ -87,12 +87,37 @@ class ClasswiseDisplay:
     def from_evaluation(
         cls, evaluation: Evaluation, *, ax: Axes | None = None, fig: FigureBase | None = None
     ) -> "ClasswiseDisplay":
-        """Draw the stored breakdowns of an evaluation of class probabilities."""
+        """Draw the stored breakdowns of an evaluation of class probabilities.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of the kind "multiclass".
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        ClasswiseDisplay
+            The display, drawn.
+        """
         return cls.of(evaluation).plot(ax=ax, fig=fig)
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> "ClasswiseDisplay":
-        """Return the display of an evaluation of class probabilities, not yet drawn."""
+        """Return the display of an evaluation of class probabilities, not yet drawn.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of the kind "multiclass".
+
+        Returns
+        -------
+        ClasswiseDisplay
+        """
         if evaluation.kind != "multiclass":
             raise InputError(
                 f"evaluation must be of kind 'multiclass'; got {evaluation.kind!r}.", argument="evaluation"
@@ -117,8 +142,20 @@ class ClasswiseDisplay:
     ) -> "ClasswiseDisplay":
         """Draw in the place of `ax`, in `fig`, or in a new figure.
 
-        `columns` is the number of columns of panels of equal size. By default the panel of the top label is large and
-        stands at the left of the classes.
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes whose place the panels take.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+        columns : int, optional
+            Number of columns of panels of equal size. By default the panel of the top label is large and stands at the
+            left of the classes.
+
+        Returns
+        -------
+        ClasswiseDisplay
+            This display; artists are attributes that end in ``_``.
         """
         if columns is not None:
             check_count("columns", columns)
@@ -155,7 +192,20 @@ class ClasswiseDisplay:
         return [(grid[divmod(i, columns)], columns <= 2, i + columns >= count) for i in range(count)]
 
     def height(self, columns: int, width: float) -> float:
-        """Return the height in inches at which panels in `columns` columns are square, for a figure of this width."""
+        """Return the height in inches at which panels in `columns` columns are square, for a figure of this width.
+
+        Parameters
+        ----------
+        columns : int
+            Number of columns of panels.
+        width : float
+            Width of the figure in inches.
+
+        Returns
+        -------
+        float
+            Inches.
+        """
         return float(1.12 * width / columns * -(-len(self.breakdowns) // columns))
 
     @property
@@ -207,7 +257,18 @@ class ClasswiseDisplay:
         draw_title(ax, title, p_text(self.pvalues[name]), size="medium", reach=1.4)
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per panel and bin."""
+        """Return the drawn values, one row per panel and bin.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         parts = []
         for name, b in self.breakdowns.items():
             count = len(b.partition)
@@ -223,7 +284,13 @@ class ClasswiseDisplay:
         return f"ClasswiseDisplay({self._shown} of {self.n_classes:,} classes, {beyond} significant)"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         p = self.breakdowns[_TOP].partition
         low, high = self.breakdowns[_TOP].rate_interval(self.confidence_level)
         off = int(((p.mean_score < low) | (p.mean_score > high)).sum())

@@ -125,6 +125,11 @@ class CostDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        CostDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         level = check_share("confidence_level", confidence_level)
         asked = np.sort(np.asarray(ratios, dtype=np.float64))
@@ -142,7 +147,22 @@ class CostDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CostDisplay":
-        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier, or mapping of name to classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        CostDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
 
     @classmethod
@@ -150,6 +170,18 @@ class CostDisplay:
         """Draw the costs of the table of a result, with the bins and the kind of cost of its metric.
 
         Options as for `from_predictions`. Metrics without bins or without a cost use the defaults.
+
+        Parameters
+        ----------
+        breakdown : MetricValue or Breakdown
+            Result of a metric, with its table.
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        CostDisplay
+            The display, drawn.
         """
         results = named_results(breakdown)
         metric = shared_metric(results.values())
@@ -160,12 +192,36 @@ class CostDisplay:
         return cls.from_predictions({name: result_table(each) for name, each in results.items()}, **options)
 
     def values(self, name: str) -> Floats:
-        """Return ECC of one model at each ratio."""
+        """Return ECC of one model at each ratio.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model; "model" if there is one.
+
+        Returns
+        -------
+        array
+            One value per ratio.
+        """
         over, under = _units(self.ratios)
         return over * self.curves[name].over + under * self.curves[name].under
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CostDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        CostDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         self.ax_ = single_axes(ax, fig, (6.4, 4.4))
         self.figure_ = self.ax_.figure
         self.lines_: dict[str, Line2D] = {}
@@ -218,7 +274,18 @@ class CostDisplay:
         return ids_by_name(self.curves)
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per model and ratio."""
+        """Return the drawn values, one row per model and ratio.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         parts = []
         over, under = _units(self.ratios)
         for name, curve in self.curves.items():
@@ -238,7 +305,13 @@ class CostDisplay:
         return f"CostDisplay({join_short(list(self.curves))}; ratios {self.ratios[0]:.3g} to {self.ratios[-1]:.3g})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         costs = {name: self.values(name)[[0, -1]] for name in self.curves}
         each = "; ".join(f"{'' if n == 'model' else n + ' '}from {a:.4f} to {z:.4f}" for n, (a, z) in costs.items())
         best = ""

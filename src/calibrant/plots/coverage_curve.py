@@ -86,6 +86,11 @@ class CoverageDisplay:
             See `calibrant.regression.pit`.
         ax, fig
             See `plot`.
+
+        Returns
+        -------
+        CoverageDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         several = forecast if isinstance(forecast, Mapping) else {"forecast": forecast}
         if not several:
@@ -109,7 +114,20 @@ class CoverageDisplay:
         return binom.ppf(tail, size, _LEVELS) / size, binom.ppf(1 - tail, size, _LEVELS) / size
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CoverageDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        CoverageDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         self.ax_ = single_axes(ax, fig, (5.6, 5.6))
         self.figure_ = self.ax_.figure
         low, high = self._band()
@@ -152,7 +170,18 @@ class CoverageDisplay:
         )
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per forecast and level."""
+        """Return the drawn values, one row per forecast and level.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         low, high = self._band()
         parts = [
             {
@@ -171,6 +200,12 @@ class CoverageDisplay:
         return f"CoverageDisplay({join_short(shares)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         shares = "; ".join(f"{name} {100 * share:.1f} %" for name, share in self._at_ninety().items())
         return f"Observed against nominal coverage of central intervals; share of outcomes in 90 % intervals: {shares}."

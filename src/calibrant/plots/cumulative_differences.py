@@ -93,6 +93,11 @@ class CumulativeDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        CumulativeDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         table = read_score_table(y_true, y_prob, rows)
         try:
@@ -104,23 +109,70 @@ class CumulativeDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CumulativeDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        CumulativeDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "CumulativeDisplay":
-        """Draw the curve of the table of a result; options as for `from_predictions`."""
+        """Draw the curve of the table of a result; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        breakdown : MetricValue or Breakdown
+            Result of a metric, with its table.
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        CumulativeDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(result_table(breakdown), **options)
 
     def points(self) -> tuple[Floats, Floats, Floats]:
-        """Return share of rows, cumulative difference and score, at 0 and after each distinct score."""
+        """Return share of rows, cumulative difference and score, at 0 and after each distinct score.
+
+        Returns
+        -------
+        tuple of three arrays
+            Of equal length.
+        """
         t = self.table
         share = np.concatenate([[0.0], np.cumsum(t.n, dtype=np.float64)]) / t.size
         curve = np.concatenate([[0.0], np.cumsum(t.k - t.n * t.score)]) / t.size
         return share, curve, np.concatenate([t.score[:1], t.score])
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CumulativeDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        CumulativeDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         share, curve, _ = self.points()
         kept = curve_indices(curve, _RUNS)
         self.ax_ = single_axes(ax, fig, (6.4, 4.4))
@@ -168,7 +220,18 @@ class CumulativeDisplay:
         return self.test.pvalue if by_draws is None else by_draws
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values: the points of the curve, and the band."""
+        """Return the drawn values: the points of the curve, and the band.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         share, curve, score = self.points()
         kept = curve_indices(curve, _RUNS)
         reach = float(self.band.high[0])
@@ -181,7 +244,13 @@ class CumulativeDisplay:
         return f"CumulativeDisplay(ECCE-MAD = {self.ecce.mad:.4f}{p}, {rows_text(self.table)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         share, curve, score = self.points()
         far = int(np.argmax(np.abs(curve)))
         leaves = "leaves" if self.ecce.mad > float(self.band.high[0]) else "lies inside"

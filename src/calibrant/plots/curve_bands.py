@@ -109,6 +109,11 @@ class CalibrationCurveDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        CalibrationCurveDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         methods = [method] if isinstance(method, str) else list(method)
         models = y_prob if isinstance(y_prob, Mapping) else {name or "model": y_prob}
@@ -127,7 +132,22 @@ class CalibrationCurveDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CalibrationCurveDisplay":
-        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier, or mapping of name to classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        CalibrationCurveDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
 
     def plot(
@@ -144,6 +164,11 @@ class CalibrationCurveDisplay:
             Of both axes; by default "logit" where at least 80 % of the predictions of each curve lie within 0.1 of an
             end, and "linear" elsewhere. A log or logit axis leaves out the 2 % of the predictions next to 0 and 1;
             event rates beyond its ends are drawn at the ends.
+
+        Returns
+        -------
+        CalibrationCurveDisplay
+            This display; artists are attributes that end in ``_``.
         """
         self.scale = self.scale if scale is None else scale
         axis = self._axis()
@@ -219,7 +244,18 @@ class CalibrationCurveDisplay:
         return f"{who}, ICI = {curve.errors.ici:.3g}{test}"
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values: one row per curve and point, with the limits of its widest band."""
+        """Return the drawn values: one row per curve and point, with the limits of its widest band.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         parts = []
         for name, curve in self.curves.items():
             low, high = next(iter(curve.bands.values()))
@@ -233,7 +269,13 @@ class CalibrationCurveDisplay:
         return f"CalibrationCurveDisplay({join_short(described)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         parts = []
         for name, curve in self.curves.items():
             low, high = next(iter(curve.bands.values()))

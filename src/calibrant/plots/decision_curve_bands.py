@@ -95,6 +95,11 @@ class DecisionCurveDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        DecisionCurveDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         options = {"thresholds": thresholds, "costs": costs, "calibrator": calibrator, "cluster": cluster}
         curve = decision_curve(y_true, y_prob, confidence_level=confidence_level, **options, **rows)
@@ -102,11 +107,39 @@ class DecisionCurveDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "DecisionCurveDisplay":
-        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier, or mapping of name to classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        DecisionCurveDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "DecisionCurveDisplay":
-        """Draw in `ax`, which is used as given, in `fig`, or in a new figure."""
+        """Draw in `ax`, which is used as given, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        DecisionCurveDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         self.ax_ = single_axes(ax, fig, (6.8, 4.8))
         self.figure_ = self.ax_.figure
         x, curve = self.curve.thresholds, self.curve
@@ -155,7 +188,18 @@ class DecisionCurveDisplay:
         return ids_by_name([model.name for model in self.curve.models])
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per strategy and threshold."""
+        """Return the drawn values, one row per strategy and threshold.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return self.curve.to_frame(backend)
 
     def __repr__(self) -> str:
@@ -163,7 +207,13 @@ class DecisionCurveDisplay:
         return f"DecisionCurveDisplay({names}; {self.curve.thresholds.size} thresholds)"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         parts = []
         for model in self.curve.models:
             where = self.curve.better_at(model)

@@ -96,6 +96,11 @@ class RECDisplay:
             See `plot`.
         sample_weight, frequency, missing
             How rows are read; see `MeanTable.from_arrays`.
+
+        Returns
+        -------
+        RECDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         several = y_pred if isinstance(y_pred, Mapping) else {"model": y_pred}
         if not several:
@@ -107,7 +112,22 @@ class RECDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "RECDisplay":
-        """Predict with a fitted regressor, or with a mapping of them, and draw; options as for `from_predictions`."""
+        """Predict with a fitted regressor, or with a mapping of them, and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted regressor, or mapping of name to regressor
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        RECDisplay
+            The display, drawn.
+        """
         several = estimator if isinstance(estimator, Mapping) else {"model": estimator}
         for each in several.values():
             if not hasattr(each, "predict"):
@@ -116,7 +136,22 @@ class RECDisplay:
 
     @classmethod
     def from_curve(cls, curve: Any, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RECDisplay":
-        """Draw one result of `calibrant.regression.rec_curve`, or a mapping of them."""
+        """Draw one result of `calibrant.regression.rec_curve`, or a mapping of them.
+
+        Parameters
+        ----------
+        curve : RECCurve or mapping of name to RECCurve
+            Curves to draw.
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        RECDisplay
+            The display, drawn.
+        """
         several = curve if isinstance(curve, Mapping) else {"model": curve}
         if not several or not all(isinstance(each, RECCurve) for each in several.values()):
             raise InputError(f"curve must be a RECCurve or a mapping of them; got {curve!r}.", argument="curve")
@@ -138,7 +173,20 @@ class RECDisplay:
         return (min(largest, _LONGEST * usual) if usual > 0 else largest) or 1.0
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RECDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        RECDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         self.ax_ = single_axes(ax, fig, (6.4, 4.8))
         self.figure_ = self.ax_.figure
         ids = ids_by_name(list(self.curves))
@@ -190,7 +238,18 @@ class RECDisplay:
         return f"legend: area over the curve ({name})"
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the points of the curves, one row per model and error that occurs."""
+        """Return the points of the curves, one row per model and error that occurs.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         parts = [
             {
                 "model": np.full(curve.tolerance.size, name, dtype=object),
@@ -206,7 +265,13 @@ class RECDisplay:
         return f"RECDisplay({join_short(areas, 2)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         areas = "; ".join(f"{name} {curve.area_over:.4g}" for name, curve in self.curves.items())
         return f"Share of rows within each tolerance of the {self._loss} error; area over the curve: {areas}."
 

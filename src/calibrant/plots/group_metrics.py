@@ -127,6 +127,11 @@ class GroupDisplay:
             See `plot`.
         **options
             Those of `calibrant.evaluate`.
+
+        Returns
+        -------
+        GroupDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         return cls.from_evaluation(
             evaluate(y_true, y_prob, by=by, **options), metric=metric, along=along, ax=ax, fig=fig
@@ -134,12 +139,40 @@ class GroupDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "GroupDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        GroupDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Mapping[Any, Any], **options: Any) -> "GroupDisplay":
-        """Draw a mapping of group to Breakdown of one metric, with intervals and null ranges; options as above."""
+        """Draw a mapping of group to Breakdown of one metric, with intervals and null ranges.
+
+        Parameters
+        ----------
+        breakdown : mapping of group to Breakdown
+            Results of the same metric.
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        GroupDisplay
+            The display, drawn.
+        """
         if not isinstance(breakdown, Mapping):
             raise InputError(
                 f"breakdown must be a mapping of group to Breakdown; got {type(breakdown).__name__}.",
@@ -159,7 +192,22 @@ class GroupDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "GroupDisplay":
-        """Draw the groups of an evaluation."""
+        """Draw the groups of an evaluation.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Evaluation with groups.
+        metric : str, default="log-odds error"
+            Name of the metric to draw.
+        along, ax, fig
+            See `plot`.
+
+        Returns
+        -------
+        GroupDisplay
+            The display, drawn.
+        """
         return cls(evaluation, metric).plot(along=along, ax=ax, fig=fig)
 
     @property
@@ -177,8 +225,20 @@ class GroupDisplay:
     ) -> "GroupDisplay":
         """Draw in `ax`, in `fig`, or in a new figure.
 
-        `along` is the axis of the groups: "y" lists them from top to bottom, "x" from left to right. The default is "x"
-        for dates, numbers and more than 30 groups.
+        Parameters
+        ----------
+        along : {"x", "y"}, optional
+            Axis of the groups: "y" lists them from top to bottom, "x" from left to right. The default is "x" for dates,
+            numbers and more than 30 groups.
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        GroupDisplay
+            This display; artists are attributes that end in ``_``.
         """
         if along not in (None, "x", "y"):
             raise InputError(f"along must be 'x' or 'y'; got {along!r}.", argument="along", value=along)
@@ -320,7 +380,18 @@ class GroupDisplay:
             )
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per group."""
+        """Return the drawn values, one row per group.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         lines = self.lines
         parts = [self.evaluation.groups[name] for name in lines]
         columns = {
@@ -341,7 +412,13 @@ class GroupDisplay:
         return f"GroupDisplay({self.metric}, {len(self.evaluation.groups)} groups, {significant} significant)"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         lines = self.lines
         beyond = [str(name) for name in lines if self.evaluation.groups[name].is_significant]
         form = NumberFormat.for_spread(next(iter(lines.values())).unit, 0, signed=False)

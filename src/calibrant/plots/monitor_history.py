@@ -42,19 +42,56 @@ class MonitorDisplay:
     See Also
     --------
     Monitor
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> monitor = cb.Monitor(f"{folder.name}/store.db", window="day")
+    >>> for day in range(1, 4):
+    ...     p = rng.random(200)
+    ...     stored = monitor.observe(rng.random(200) < p, p, time=f"2026-01-{day:02}")
+    >>> display = monitor.plot()
+    >>> len(display.data())
+    3
+    >>> folder.cleanup()
     """
 
     history: Any
 
     @classmethod
     def from_history(cls, history: Any) -> "MonitorDisplay":
-        """Return the display of a history, which must have at least one window."""
+        """Return the display of a history, which must have at least one window.
+
+        Parameters
+        ----------
+        history : History
+            Result of `Monitor.history`.
+
+        Returns
+        -------
+        MonitorDisplay
+        """
         if not len(history):
             raise InputError("history must have at least one window to be drawn; got none.", argument="history")
         return cls(history)
 
     def plot(self, *, fig: FigureBase | None = None) -> "MonitorDisplay":
-        """Draw in `fig`, or in a new figure."""
+        """Draw in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        fig : Figure or SubFigure, optional
+            Figure to draw in; by default a new one.
+
+        Returns
+        -------
+        MonitorDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         self.figure_, grid = panels(None, fig, heights=(1.35, 1.0), size=(9.0, 5.8))
         self.rates_: Axes = self.figure_.add_subplot(grid[0, 0])
         self.evidence_: Axes = self.figure_.add_subplot(grid[1, 0], sharex=self.rates_)
@@ -185,7 +222,18 @@ class MonitorDisplay:
         return {"start": starts, **found, "low": low, "high": high}
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values: one row per window."""
+        """Return the drawn values: one row per window.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         values = self._values()
         starts = [w.start.isoformat() for w in self.history.windows]
         return drawn_frame({**values, "start": starts}, backend)
@@ -194,7 +242,13 @@ class MonitorDisplay:
         return f"MonitorDisplay({len(self.history.windows):,} windows, {self._title()})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         closed = [w.log_e_value for w in self.history.windows if not math.isnan(w.log_e_value)]
         last = f"the log e-value ends at {closed[-1]:.2f}" if closed else "no window is closed"
         return (

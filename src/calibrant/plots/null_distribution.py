@@ -82,6 +82,11 @@ class NullDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        NullDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         chosen, table = TCE() if metric is None else metric, read_score_table(y_true, y_prob, rows)
         found = nulls.null(chosen, table, n_resamples=n_resamples, random_state=random_state)
@@ -89,21 +94,77 @@ class NullDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "NullDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        NullDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "NullDisplay":
-        """Draw the null distribution of a result; options as for `from_predictions` except the metric."""
+        """Draw the null distribution of a result; options as for `from_predictions` except the metric.
+
+        Parameters
+        ----------
+        breakdown : MetricValue or Breakdown
+            Result of a metric, with its table.
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        NullDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(result_table(breakdown), metric=shared_metric([breakdown]), **options)
 
     @classmethod
     def from_null(cls, null: Null, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "NullDisplay":
-        """Draw the result of `calibrant.null`."""
+        """Draw the result of `calibrant.null`.
+
+        Parameters
+        ----------
+        null : Null
+            Result of `calibrant.null`.
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        NullDisplay
+            The display, drawn.
+        """
         return cls(null).plot(ax=ax, fig=fig)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "NullDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        NullDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         n, counts, edges = self.null, *self._counts()
         self.ax_ = single_axes(ax, fig, (6.4, 3.6))
         self.figure_ = self.ax_.figure
@@ -147,7 +208,18 @@ class NullDisplay:
         return np.histogram(values, bins=int(np.clip(np.sqrt(values.size) * 1.3, 8, 60)))
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per bar; value, expected value and null range are repeated in each row."""
+        """Return the drawn values, one row per bar; value, expected value and null range are repeated in each row.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         counts, edges = self._counts()
         n = self.null
         marks = {"value": n.value, "expected": n.expected, "band_low": n.low, "band_high": n.high, "pvalue": n.pvalue}
@@ -161,7 +233,13 @@ class NullDisplay:
         return f"NullDisplay({n.metric} = {form.value(n.value)}, null range {expected}, {p_text(n.pvalue)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         n = self.null
         form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
         place = "above" if n.value > n.high else "below" if n.value < n.low else "within"

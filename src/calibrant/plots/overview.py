@@ -64,7 +64,18 @@ class EvaluationDisplay:
     evaluation: Evaluation
 
     def plot(self, *, fig: FigureBase | None = None) -> "EvaluationDisplay":
-        """Draw in `fig`, or in a new figure."""
+        """Draw in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        fig : Figure or SubFigure, optional
+            Figure to draw in; by default a new one.
+
+        Returns
+        -------
+        EvaluationDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         e = self.evaluation
         draw = {
             "binary": self._draw_binary,
@@ -137,14 +148,31 @@ class EvaluationDisplay:
         return next(iter(self.evaluation.metrics))
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return ``evaluation.to_frame()``; each panel has its own ``data()``."""
+        """Return ``evaluation.to_frame()``; each panel has its own ``data()``.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return self.evaluation.to_frame(backend)
 
     def __repr__(self) -> str:
         return f"EvaluationDisplay({self.evaluation.verdict}, {rows_text(self.evaluation.table)})"
 
     def alt_text(self) -> str:
-        """Return a description, one sentence per panel."""
+        """Return a description, one sentence per panel.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         panels: list[Any] = [self.reliability, self.null, self.cumulative, self.bias, self.pit, self.coverage]
         panels += [self.classes, self.proportions, self.groups]
         shown = [panel.alt_text() for panel in panels if panel is not None]
@@ -232,12 +260,33 @@ class ComparisonDisplay:
     See Also
     --------
     compare, EvaluationDisplay
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> display = cb.compare(rng.random(500) < p, {"plain": p, "squared": p**2}, n_resamples=99).plot()
+    >>> display.reliability.data()["model"].unique().tolist()
+    ['plain', 'squared']
     """
 
     comparison: Comparison
 
     def plot(self, *, fig: FigureBase | None = None) -> "ComparisonDisplay":
-        """Draw in `fig`, or in a new figure."""
+        """Draw in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        fig : Figure or SubFigure, optional
+            Figure to draw in; by default a new one.
+
+        Returns
+        -------
+        ComparisonDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         c = self.comparison
         figure = new_figure((11.5, 6.6)) if fig is None else with_layout(fig)
         self.figure_ = figure
@@ -340,14 +389,31 @@ class ComparisonDisplay:
         )
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return ``comparison.to_frame()``; each panel has its own ``data()``."""
+        """Return ``comparison.to_frame()``; each panel has its own ``data()``.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return self.comparison.to_frame(backend)
 
     def __repr__(self) -> str:
         return f"ComparisonDisplay({self.comparison.verdict})"
 
     def alt_text(self) -> str:
-        """Return a description, one sentence per panel."""
+        """Return a description, one sentence per panel.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         c = self.comparison
         differences = "; ".join(
             f"{d.model} undefined" if math.isnan(d.low) else f"{d.model} {d.value:+.4f} ({d.low:+.4f} to {d.high:+.4f})"

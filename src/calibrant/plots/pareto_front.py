@@ -63,7 +63,26 @@ class ParetoDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "ParetoDisplay":
-        """Draw the front of a fitted recalibrator; forecasts and outcomes add the panel of held-out rows."""
+        """Draw the front of a fitted recalibrator; forecasts and outcomes add the panel of held-out rows.
+
+        Parameters
+        ----------
+        recalibrator : ParetoRecalibrator
+            It must be fitted.
+        forecast : forecast, optional
+            Forecasts of held-out rows.
+        y : column, optional
+            Their outcomes; needed with `forecast`.
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        ParetoDisplay
+            The display, drawn.
+        """
         if not isinstance(recalibrator, ParetoRecalibrator):
             raise InputError(
                 f"recalibrator must be a ParetoRecalibrator; got {type(recalibrator).__name__}.",
@@ -83,7 +102,20 @@ class ParetoDisplay:
         return found if self.held_out is None else {**found, "held-out rows": self.held_out}
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "ParetoDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure, with one panel per set of rows."""
+        """Draw in `ax`, in `fig`, or in a new figure, with one panel per set of rows.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        ParetoDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         series = self._series()
         count = len(series)
         self.figure_, grid = panels(ax, fig, widths=(1.0,) * count, size=(5.2 * count + 0.6, 4.2))
@@ -114,7 +146,18 @@ class ParetoDisplay:
         return ax
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values: each point of each front, and the original forecasts (point -1)."""
+        """Return the drawn values: each point of each front, and the original forecasts (point -1).
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         parts = []
         for name, front in self._series().items():
             points = [front.before, *front]
@@ -134,7 +177,13 @@ class ParetoDisplay:
         return f"ParetoDisplay({len(self.front)} maps; selected: NLL {point.nll:.4g}, A² {point.a_squared:.3g})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         front = self.front
         ends = [
             f"NLL {point.nll:.4g} and A² {point.a_squared:.3g}" for point in (front[0], front[-1], front[self.chosen])

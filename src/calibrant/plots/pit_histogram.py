@@ -94,6 +94,11 @@ class PITDisplay:
             See `calibrant.regression.pit`.
         ax, fig
             See `plot`.
+
+        Returns
+        -------
+        PITDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         u = pit(y_true, forecast, random_state=random_state)
         return cls.from_pit(u, n_bins=n_bins, confidence_level=confidence_level, ax=ax, fig=fig)
@@ -108,7 +113,26 @@ class PITDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "PITDisplay":
-        """Draw PIT values; options as for `from_predictions`."""
+        """Draw PIT values.
+
+        Parameters
+        ----------
+        u : column
+            Values in [0, 1].
+        n_bins : int, optional
+            Number of bars; by default 10, or 20 from 2,000 rows on.
+        confidence_level : float, default=0.95
+            Of the band.
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        PITDisplay
+            The display, drawn.
+        """
         test, values = anderson_darling(u), read_pit(u)[0]
         count = default_bars(values.size) if n_bins is None else check_count("n_bins", n_bins, 200)
         return cls(values, count, test, check_share("confidence_level", confidence_level)).plot(ax=ax, fig=fig)
@@ -124,7 +148,20 @@ class PITDisplay:
         return edges, counts.astype(np.float64), float(low), float(high)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "PITDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        PITDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         edges, counts, low, high = self._counts()
         self.ax_ = single_axes(ax, fig, (6.4, 3.8))
         self.figure_ = self.ax_.figure
@@ -163,7 +200,18 @@ class PITDisplay:
         return "forecasts overconfident" if width > 0 else "forecasts underconfident"
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per bar."""
+        """Return the drawn values, one row per bar.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         edges, counts, low, high = self._counts()
         size = np.full(self.n_bins, 1.0)
         return drawn_frame(
@@ -182,7 +230,13 @@ class PITDisplay:
         return f"PITDisplay(A² = {self.test.statistic:.3g}, {p_text(self.test.pvalue)}, {self.u.size:,} rows)"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         _, counts, low, high = self._counts()
         beyond = int(np.count_nonzero((counts < low) | (counts > high)))
         return (

@@ -141,6 +141,11 @@ class ReliabilityDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         if isinstance(bins, int):
             raise InputError(
@@ -169,7 +174,22 @@ class ReliabilityDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "ReliabilityDisplay":
-        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier, or mapping of name to classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
 
     @classmethod
@@ -187,7 +207,20 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "ReliabilityDisplay":
-        """Draw the result of one model, or a mapping of name to Breakdown; `name` is that of one model."""
+        """Draw the result of one model, or a mapping of name to Breakdown; `name` is that of one model.
+
+        Parameters
+        ----------
+        breakdown : Breakdown or mapping of name to Breakdown
+            Results whose bins are drawn.
+        band, n_resamples, random_state, confidence_level, scale, ymax, name, ax, fig
+            See `from_predictions`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, drawn.
+        """
         if band not in (None, "confidence", "consistency", "both"):
             raise InputError(
                 f"band must be 'confidence', 'consistency', 'both' or None; got {band!r}.",
@@ -229,6 +262,11 @@ class ReliabilityDisplay:
             Upper end of both axes; bins beyond it are not shown, and the title gives their number.
         intervals : bool, optional
             Draw the exact confidence interval of each rate (Clopper and Pearson).
+
+        Returns
+        -------
+        ReliabilityDisplay
+            This display; artists are attributes that end in ``_``.
         """
         self.scale = self.scale if scale is None else scale
         self.ymax = self.ymax if ymax is None else ymax
@@ -426,7 +464,18 @@ class ReliabilityDisplay:
         return ids_by_name(self.breakdowns)
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per model and bin, with intervals and bands if drawn."""
+        """Return the drawn values, one row per model and bin, with intervals and bands if drawn.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         shown = ("lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score")
         parts = []
         for name, b in self.breakdowns.items():
@@ -451,7 +500,13 @@ class ReliabilityDisplay:
         return f"ReliabilityDisplay({join_short(described)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         return "Reliability diagram: " + "; ".join(self._describe(name) for name in self.breakdowns) + "."
 
     def _describe(self, name: str) -> str:

@@ -77,6 +77,11 @@ class RocHullDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        RocHullDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         table = read_score_table(y_true, y_prob, rows)
         need_both_classes(table, "A ROC curve")
@@ -84,12 +89,40 @@ class RocHullDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "RocHullDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        RocHullDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "RocHullDisplay":
-        """Draw the curve of the table of a result."""
+        """Draw the curve of the table of a result.
+
+        Parameters
+        ----------
+        breakdown : MetricValue or Breakdown
+            Result of a metric, with its table.
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        RocHullDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(result_table(breakdown), **options)
 
     @property
@@ -126,7 +159,20 @@ class RocHullDisplay:
         return np.concatenate([[0], len(self.table) - self.hull.start[::-1]])
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RocHullDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        RocHullDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         self.ax_ = single_axes(ax, fig, (5.6, 5.6))
         self.figure_ = self.ax_.figure
         x, y = self._rates(self.table.n, self.table.k)
@@ -184,6 +230,16 @@ class RocHullDisplay:
 
         Columns: end of the segment (fpr, tpr), scores, size and event rate of its bin, and the largest distance of the
         curve from it (depth).
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
         """
         p = self.hull
         hx, hy = self._rates(p.n, p.k)
@@ -213,7 +269,13 @@ class RocHullDisplay:
         return f"RocHullDisplay(AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}, {rows_text(self.table)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         count = len(self.hull)
         return (
             f"ROC curve of {rows_text(self.table)} with an area of {self.auc:.4f}, and its convex hull of {count} "

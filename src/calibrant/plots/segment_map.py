@@ -48,13 +48,39 @@ class SegmentMapDisplay:
     See Also
     --------
     SegmentDisplay, audit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> int(found.plot_map().data()["n_rows"].sum())
+    6000
     """
 
     audit: Audit
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "SegmentMapDisplay":
-        """Draw the rows of an audit."""
+        """Draw the rows of an audit.
+
+        Parameters
+        ----------
+        audit : Audit
+            Result of `calibrant.audit`.
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        SegmentMapDisplay
+            The display, drawn.
+        """
         return cls(audit).plot(ax=ax, fig=fig)
 
     @property
@@ -63,7 +89,20 @@ class SegmentMapDisplay:
         return self.audit.n_rows - sum(segment.n_new_rows for segment in self.audit.segments)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "SegmentMapDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure."""
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        SegmentMapDisplay
+            This display; artists are attributes that end in ``_``.
+        """
         self.ax_ = single_axes(ax, fig, (9.0, 5.0))
         self.figure_ = self.ax_.figure
         whole: Any = self.figure_
@@ -124,7 +163,18 @@ class SegmentMapDisplay:
         draw_title(ax, title, small if self.audit.segments else "")
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the tiles: rule, rows and error; the last one has the rows in no segment."""
+        """Return the tiles: rule, rows and error; the last one has the rows in no segment.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         segments = self.audit.segments
         rules = [*(segment.rule for segment in segments), None]
         rows = [*(segment.n_new_rows for segment in segments), self.rest]
@@ -135,7 +185,13 @@ class SegmentMapDisplay:
         return f"SegmentMapDisplay({self.audit.verdict})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         each = "; ".join(f"{s.rule}: {s.n_new_rows:,} rows, {s.direction}" for s in self.audit.segments)
         return f"Map of {self.audit.n_rows:,} rows ({self.audit.verdict}){': ' + each if each else ''}."
 

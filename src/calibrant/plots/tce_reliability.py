@@ -163,6 +163,11 @@ class TestBasedReliabilityDisplay:
             See `plot`.
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        TestBasedReliabilityDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
         """
         gce = TCE() if metric is None else metric
         table = read_score_table(y_true, y_prob, rows)
@@ -174,7 +179,22 @@ class TestBasedReliabilityDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "TestBasedReliabilityDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+        X : array or frame of n rows
+            Features, as the estimator takes them.
+        y : column of n outcomes
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        TestBasedReliabilityDisplay
+            The display, drawn.
+        """
         return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
@@ -190,9 +210,25 @@ class TestBasedReliabilityDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "TestBasedReliabilityDisplay":
-        """Draw a result; `null`, from `calibrant.null`, adds the null range to the title.
+        """Draw a result.
 
-        `profile` holds decisions of the test that an evaluation stores.
+        Parameters
+        ----------
+        breakdown : Breakdown
+            Result of TCE.
+        null : Null, optional
+            Result of `calibrant.null`; adds the null range to the title.
+        confidence_level : float, default=0.95
+            Of the intervals of event rates.
+        scale, ymax, ax, fig
+            See `plot`.
+        profile : RejectionProfile, optional
+            Decisions of the test that an evaluation stores.
+
+        Returns
+        -------
+        TestBasedReliabilityDisplay
+            The display, drawn.
         """
         return cls(breakdown, null, confidence_level, scale, ymax, profile).plot(ax=ax, fig=fig)
 
@@ -218,6 +254,11 @@ class TestBasedReliabilityDisplay:
         ymax : float, optional
             Upper end of the axis; triangles mark bins that continue above it. The default is 1, or less if a linear
             axis contains all values.
+
+        Returns
+        -------
+        TestBasedReliabilityDisplay
+            This display; artists are attributes that end in ``_``.
         """
         self.scale = self.scale if scale is None else scale
         self.ymax = self.ymax if ymax is None else ymax
@@ -227,7 +268,18 @@ class TestBasedReliabilityDisplay:
         return self._draw(own or Panels.create(None, fig, **_PANELS))
 
     def plot_panels(self, ax: Axes) -> "TestBasedReliabilityDisplay":
-        """Draw all panels in the place of `ax`, which must belong to a grid and is replaced by them."""
+        """Draw all panels in the place of `ax`, which must belong to a grid and is replaced by them.
+
+        Parameters
+        ----------
+        ax : Axes
+            Axes of a grid.
+
+        Returns
+        -------
+        TestBasedReliabilityDisplay
+            This display.
+        """
         return self._draw(Panels.create(ax, None, **_PANELS))
 
     def _draw(self, panels: Panels) -> "TestBasedReliabilityDisplay":
@@ -413,7 +465,13 @@ class TestBasedReliabilityDisplay:
         ax.tick_params(axis="x", labelsize="small")
 
     def headline(self) -> str:
-        """Return the value, with its null range if known."""
+        """Return the value, with its null range if known.
+
+        Returns
+        -------
+        str
+            The title of the diagram.
+        """
         b = self.breakdown
         text = f"{b.metric} = {b.value:.1f} %"
         if self.null is None:
@@ -426,6 +484,16 @@ class TestBasedReliabilityDisplay:
         """Return the drawn values: edges, sizes, rate with interval, predictions, rejected rows.
 
         One row per bin, or per part of a bin; `part` is its number within the bin.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
         """
         drawn, p = self.drawn, self.drawn.partition
         low, high = drawn.rate_interval(self.confidence_level)
@@ -440,7 +508,13 @@ class TestBasedReliabilityDisplay:
         return f"TestBasedReliabilityDisplay({self.breakdown.metric} = {self.breakdown.value:.1f} %, {size}, {bins})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence."""
+        """Return a description of the diagram in one sentence.
+
+        Returns
+        -------
+        str
+            The text for readers who cannot see the figure.
+        """
         b, cells = self.breakdown, self.breakdown.per_bin
         assert tests_scores(b.definition.loss)
         share = 100 * float(cells["rejected"].sum() / cells["n"].sum())

@@ -81,6 +81,10 @@ class ClassTable:
             The class of each column; by default the names of a frame's columns, else 0 to K - 1.
         sample_weight, frequency, missing
             See `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        ClassTable
         """
         read = proba if isinstance(proba, ClassProbabilities) else ClassProbabilities.read(proba)
         options: dict[str, Any] = {"sample_weight": sample_weight, "frequency": frequency, "missing": missing}
@@ -89,7 +93,21 @@ class ClassTable:
 
     @classmethod
     def from_rows(cls, rows: Rows, labels: tuple[Any, ...], argument: str = "classes") -> "ClassTable":
-        """Validate rows that were read, whose forecasts are `ClassProbabilities`; all their labels must be known."""
+        """Validate rows that were read, whose forecasts are `ClassProbabilities`; all their labels must be known.
+
+        Parameters
+        ----------
+        rows : Rows
+            Labels and `ClassProbabilities` of the same rows.
+        labels : tuple
+            The classes, in the order of the columns.
+        argument : str, default="classes"
+            Name of the argument that an error about an unknown label states.
+
+        Returns
+        -------
+        ClassTable
+        """
         used = used_rows(rows)
         code = class_labels.codes(used.y, list(labels), argument)
         proba = used.forecasts[0].matrix
@@ -154,21 +172,60 @@ class ClassTable:
         return float(np.average(self.code == self.best, weights=self.weight))
 
     def class_table(self, column: int) -> ScoreTable:
-        """Return the table of one class against the rest."""
+        """Return the table of one class against the rest.
+
+        Parameters
+        ----------
+        column : int
+            Position of the class in `labels`.
+
+        Returns
+        -------
+        ScoreTable
+            The event is that the class occurred, the score its probability.
+        """
         return self.score_table(self.code == column, self.proba[:, column])
 
     def top_label(self) -> ScoreTable:
-        """Return the table of the highest probability of each row and whether that class occurred."""
+        """Return the table of the highest probability of each row and whether that class occurred.
+
+        Returns
+        -------
+        ScoreTable
+            Of equally probable classes the first is taken.
+        """
         return self.score_table(self.code == self.best, self.confidence).with_notes(self.notes)
 
     def score_table(self, event: Any, score: Floats) -> ScoreTable:
-        """Return the table of an event and its probability, with the weights of the rows."""
+        """Return the table of an event and its probability, with the weights of the rows.
+
+        Parameters
+        ----------
+        event : array of bool
+            Whether the event occurred, per row.
+        score : array
+            Probability of the event, per row.
+
+        Returns
+        -------
+        ScoreTable
+        """
         name = "sample_weight" if self.importance else "frequency"
         weights: dict[str, Any] = {} if self.weight is None else {name: self.weight}
         return ScoreTable.from_arrays(event, score, **weights)
 
     def part(self, rows: Any) -> "ClassTable":
-        """Return the table of some of the rows, by a mask or by their positions."""
+        """Return the table of some of the rows, by a mask or by their positions.
+
+        Parameters
+        ----------
+        rows : array
+            Mask or positions of rows.
+
+        Returns
+        -------
+        ClassTable
+        """
         weight = None if self.weight is None else self.weight[rows]
         code = self.code[rows]
         return replace(self, proba=self.proba[rows], code=code, weight=weight, n_in=code.size, n_dropped=0)

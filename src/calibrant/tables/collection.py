@@ -81,17 +81,47 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
         return list(dict.fromkeys(group for _, group in self._tables))
 
     def of(self, model: str | None = None) -> dict[Any, ScoreTable]:
-        """Return the tables of one model by group; the model may be omitted if there is one."""
+        """Return the tables of one model by group; the model may be omitted if there is one.
+
+        Parameters
+        ----------
+        model : str, optional
+            Name of the model; needed if there are several.
+
+        Returns
+        -------
+        dict[Any, ScoreTable]
+        """
         wanted = self._known(model)
         return {group: table for (name, group), table in self._tables.items() if name == wanted}
 
     def only(self, model: str | None = None) -> "Tables":
-        """Return the tables of one model by model and group."""
+        """Return the tables of one model by model and group.
+
+        Parameters
+        ----------
+        model : str, optional
+            Name of the model; needed if there are several.
+
+        Returns
+        -------
+        Tables
+        """
         name = self._known(model)
         return Tables({(name, group): table for group, table in self.of(name).items()}, self.by)
 
     def total(self, model: str | None = None) -> ScoreTable:
-        """Return the sum of the tables of all groups of one model; they are joined and merged in one sort."""
+        """Return the sum of the tables of all groups of one model; they are joined and merged in one sort.
+
+        Parameters
+        ----------
+        model : str, optional
+            Name of the model; needed if there are several.
+
+        Returns
+        -------
+        ScoreTable
+        """
         return add_tables(list(self.of(model).values()))
 
     def _known(self, model: str | None) -> str:

@@ -77,7 +77,24 @@ class ConfusionTable:
     ) -> "ConfusionTable":
         """Count rows whose classes are given by their positions among the labels.
 
-        `weight` is a frequency of each row, or, with `importance`, an importance weight.
+        Parameters
+        ----------
+        actual, predicted : array of int
+            Positions of the classes of each row.
+        labels : sequence
+            The classes.
+        weight : array, optional
+            Frequency of each row, or its importance weight; 1 by default.
+        importance : bool, default=False
+            Whether `weight` holds importance weights.
+        n_in : int, optional
+            Number of rows that were read; by default the rows given.
+        notes : tuple of Note, optional
+            Notes about the input.
+
+        Returns
+        -------
+        ConfusionTable
         """
         size = len(labels)
         cell = actual * size + predicted
@@ -94,7 +111,19 @@ class ConfusionTable:
 
     @classmethod
     def from_rows(cls, rows: Rows, labels: Sequence[Any]) -> "ConfusionTable":
-        """Validate rows that were read, whose outcome and forecast are columns of labels."""
+        """Validate rows that were read, whose outcome and forecast are columns of labels.
+
+        Parameters
+        ----------
+        rows : Rows
+            Columns of actual and predicted labels.
+        labels : sequence
+            The classes; a label that is not among them is an error.
+
+        Returns
+        -------
+        ConfusionTable
+        """
         used = used_rows(rows)
         actual, predicted = (class_labels.codes(column, list(labels)) for column in (used.y, used.forecasts[0]))
         options: dict[str, Any] = {"weight": used.size, "importance": used.importance and used.weight is not None}

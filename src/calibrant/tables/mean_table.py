@@ -106,6 +106,10 @@ class MeanTable:
             Number of equal rows that each row stands for. Give `sample_weight` or `frequency`, not both.
         missing : {"raise", "drop"}
             How rows with a missing value are treated: an error, or dropped and counted.
+
+        Returns
+        -------
+        MeanTable
         """
         rows = Rows.read(
             y_true,
@@ -119,7 +123,18 @@ class MeanTable:
 
     @classmethod
     def from_rows(cls, rows: Rows) -> "MeanTable":
-        """Validate rows of outcomes and predictions (the first forecast), and return their table."""
+        """Validate rows of outcomes and predictions (the first forecast), and return their table.
+
+        Parameters
+        ----------
+        rows : Rows
+            Columns of outcomes and predictions.
+
+        Returns
+        -------
+        MeanTable
+            One entry per row.
+        """
         used = check_means(rows)
         y, p = used.y.values, used.forecasts[0].values
         about = (used.notes, used.n_in, used.n_dropped)
@@ -150,6 +165,10 @@ class MeanTable:
         ----------
         prediction, n, mean, m2 : columns
             See the attributes; n whole and positive, m2 not negative.
+
+        Returns
+        -------
+        MeanTable
         """
         names = ("prediction", "n", "mean", "m2")
         columns = [
@@ -205,7 +224,18 @@ class MeanTable:
         return ROUNDING * float(max(ends))
 
     def average(self, values: Floats) -> float:
-        """Return the mean of a value of each entry over rows, or by weight."""
+        """Return the mean of a value of each entry over rows, or by weight.
+
+        Parameters
+        ----------
+        values : array
+            One value per entry.
+
+        Returns
+        -------
+        float
+            The mean, in which an entry counts as often as it has rows, or by its weight.
+        """
         return float(values.mean()) if self.single else float(self.n @ values / self.size)
 
     @property
@@ -219,7 +249,13 @@ class MeanTable:
         return self.average(self.prediction)
 
     def merged(self) -> "MeanTable":
-        """Return the table with one entry for each distinct prediction, in increasing order."""
+        """Return the table with one entry for each distinct prediction, in increasing order.
+
+        Returns
+        -------
+        MeanTable
+            Outcomes of equal predictions are pooled: their count, mean and spread are kept.
+        """
         order = self.rising()
         p = self.prediction[order]
         start = np.flatnonzero(np.concatenate([[True], p[1:] != p[:-1]]))
@@ -239,6 +275,11 @@ class MeanTable:
         """Return the entries in rising order of prediction and outcome, so that sums do not depend on that of rows.
 
         Predictions are sorted alone; outcomes are compared only where predictions are equal.
+
+        Returns
+        -------
+        array of int
+            Positions of the entries.
         """
         found: Ints = read_only(self._rising)
         return found
@@ -256,7 +297,12 @@ class MeanTable:
         return order
 
     def in_order(self) -> "MeanTable":
-        """Return the entries in rising order; the table knows it, and does not sort again."""
+        """Return the entries in rising order; the table knows it, and does not sort again.
+
+        Returns
+        -------
+        MeanTable
+        """
         found = self.part(self.rising())
         found.__dict__["_rising"] = np.arange(len(found))
         return found
@@ -272,7 +318,18 @@ class MeanTable:
         return self.extremes
 
     def at_ranks(self, ranks: Weights) -> Floats:
-        """Return the lowest prediction at which the cumulative size of rows reaches each rank; -inf for rank 0."""
+        """Return the lowest prediction at which the cumulative size of rows reaches each rank; -inf for rank 0.
+
+        Parameters
+        ----------
+        ranks : array
+            Ranks from 0 to the size of the table; whole numbers for counts.
+
+        Returns
+        -------
+        array
+            One prediction per rank.
+        """
         found, positive = np.full(ranks.size, -np.inf), ranks > 0
         places = ranks[positive]
         if self.single and places.size and "_rising" in self.__dict__:  # the order is known
@@ -290,13 +347,30 @@ class MeanTable:
         """Return the distinct predictions, rising, with the size and the sum of outcomes of each, not negative.
 
         All outcomes are shifted by the same number, which changes no comparison of their means.
+
+        Returns
+        -------
+        tuple of three arrays
+            Predictions, sizes and sums.
         """
         merged = self.merged()
         n = merged.n.astype(np.float64)
         return merged.prediction, n, n * (merged.mean - merged.mean.min())
 
     def cut_after(self, last: Floats, *, edges: Floats | None = None) -> "MeanPartition":
-        """Return bins that end with these predictions; see `MeanPartition.from_last`."""
+        """Return bins that end with these predictions; see `MeanPartition.from_last`.
+
+        Parameters
+        ----------
+        last : array
+            The last prediction of each bin but the last one; they must not decrease.
+        edges : array, optional
+            Nominal edges, one more than bins.
+
+        Returns
+        -------
+        MeanPartition
+        """
         from calibrant.tables.mean_partition import MeanPartition
 
         return MeanPartition.from_last(self, last, edges=edges)
@@ -311,7 +385,17 @@ class MeanTable:
         return MeanTable(prediction, n, mean, m2, w2, self.notes, self.n_in, self.n_dropped, single)
 
     def part(self, rows: Any) -> "MeanTable":
-        """Return some of the entries: a mask, or their positions."""
+        """Return some of the entries: a mask, or their positions.
+
+        Parameters
+        ----------
+        rows : array
+            Mask or positions of entries.
+
+        Returns
+        -------
+        MeanTable
+        """
         w2 = None if self.w2 is None else self.w2[rows]
         columns = (self.prediction[rows], self.n[rows], self.mean[rows], self.m2[rows])
         notes = tuple(note for note in self.notes if note.code not in DROPPED)
@@ -319,7 +403,18 @@ class MeanTable:
         return MeanTable(*columns, w2, notes, n_in, 0, self.single)
 
     def map(self, f: Callable[[Floats], Floats]) -> "MeanTable":
-        """Return the table of the predictions ``f(prediction)``."""
+        """Return the table of the predictions ``f(prediction)``.
+
+        Parameters
+        ----------
+        f : callable
+            Function from an array of predictions to as many finite numbers, such as a fitted recalibrator.
+
+        Returns
+        -------
+        MeanTable
+            The entries keep their order; equal predictions are not merged.
+        """
         moved = np.array(f(self.prediction), dtype=np.float64)
         if moved.shape != self.prediction.shape or not np.isfinite(moved).all():
             raise InputError(
@@ -333,6 +428,11 @@ class MeanTable:
         """Return the table for a fit: the sum of weights is the number of rows, so weight 2 equals two rows.
 
         Whole sums become counts. Other sums stay real numbers, and the effective number of rows equals their sum.
+
+        Returns
+        -------
+        MeanTable
+            The same table if it holds counts.
         """
         if not self.importance:
             return self

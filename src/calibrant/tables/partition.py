@@ -84,9 +84,22 @@ class Partition:
 
     @classmethod
     def from_cuts(cls, table: ScoreTable, cuts: object, *, edges: Floats | None = None) -> "Partition":
-        """Return bins that begin at entry 0 and at each of `cuts`, which must not decrease.
+        """Return bins that begin at entry 0 and at each of `cuts`.
 
-        A repeated cut makes an empty bin, which is dropped. `edges`, one more than bins, are nominal edges.
+        A repeated cut makes an empty bin, which is dropped.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Table to divide.
+        cuts : sequence of int
+            Entries at which bins begin; they must not decrease.
+        edges : array, optional
+            Nominal edges, one more than bins.
+
+        Returns
+        -------
+        Partition
         """
         inner = np.asarray(cuts)
         if inner.size and inner.dtype.kind not in "iu":
@@ -106,15 +119,38 @@ class Partition:
 
     @classmethod
     def from_last(cls, table: ScoreTable, last: Floats, *, edges: Floats | None = None) -> "Partition":
-        """Return bins that end with the scores `last`, which must not fall; the last bin ends with the table.
+        """Return bins that end with given scores; the last bin ends with the table.
 
-        `edges`, one more than bins, are nominal edges.
+        Parameters
+        ----------
+        table : ScoreTable
+            Table to divide.
+        last : array
+            The last score of each bin but the last one; they must not decrease.
+        edges : array, optional
+            Nominal edges, one more than bins.
+
+        Returns
+        -------
+        Partition
         """
         return cls.from_cuts(table, np.searchsorted(table.score, last, side="right"), edges=edges)
 
     @classmethod
     def from_labels(cls, table: ScoreTable, labels: object) -> "Partition":
-        """Return bins of entries with equal labels, which must not decrease."""
+        """Return bins of entries with equal labels, which must not decrease.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Table to divide.
+        labels : sequence
+            One label per entry; they must not decrease.
+
+        Returns
+        -------
+        Partition
+        """
         values = np.asarray(labels)
         if values.shape != (len(table),):
             raise InputError(
@@ -154,6 +190,15 @@ class Partition:
         """Return the same bins with other sums of n, k and n * score; empty bins are dropped.
 
         Only losses that need sums alone can be computed on the result.
+
+        Parameters
+        ----------
+        n, k, score : array
+            Sums of rows, of events and of n * score, one per bin.
+
+        Returns
+        -------
+        Partition
         """
         occupied = np.flatnonzero(n)
         other = Partition(self.table, self.start[occupied])
@@ -162,7 +207,19 @@ class Partition:
 
     @classmethod
     def from_sums(cls, table: ScoreTable, n: Weights, k: Weights, score: Floats) -> "Partition":
-        """Return bins that are known by their sums of n, k and n * score alone, for losses that need only these."""
+        """Return bins that are known by their sums of n, k and n * score alone, for losses that need only these.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Table that the partition carries; its entries are not used.
+        n, k, score : array
+            Sums of rows, of events and of n * score, one per bin.
+
+        Returns
+        -------
+        Partition
+        """
         other = cls(table, np.arange(n.size))
         other.__dict__["_sums"] = n, k, score
         return other

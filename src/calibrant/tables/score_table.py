@@ -126,6 +126,10 @@ class ScoreTable:
         missing : {"raise", "drop"}
             How rows with a missing value are treated: an error, or dropped, counted in `n_dropped` and noted.
 
+        Returns
+        -------
+        ScoreTable
+
         Raises
         ------
         InputError
@@ -150,6 +154,19 @@ class ScoreTable:
     @classmethod
     def from_counts(cls, score: Column, n: Column, k: Column) -> "ScoreTable":
         """Return the table of scores with their numbers of rows and of events; equal scores are added up.
+
+        Parameters
+        ----------
+        score : column
+            Scores in [0, 1].
+        n : column
+            Number of rows of each score, whole and not negative.
+        k : column
+            Number of events among them, at most n.
+
+        Returns
+        -------
+        ScoreTable
 
         Examples
         --------
@@ -179,7 +196,13 @@ class ScoreTable:
 
     @classmethod
     def empty(cls) -> "ScoreTable":
-        """Return the table without rows, the zero of ``+``."""
+        """Return the table without rows, the zero of ``+``.
+
+        Returns
+        -------
+        ScoreTable
+            It has no entries; ``table + ScoreTable.empty()`` equals ``table``.
+        """
         return cls(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     @property
@@ -263,6 +286,18 @@ class ScoreTable:
     def map(self, f: Callable[[Floats], Floats]) -> "ScoreTable":
         """Return the table of the scores ``f(score)``, for example of a calibrated model.
 
+        Parameters
+        ----------
+        f : callable
+            Function from an array of scores to as many scores in [0, 1], such as a fitted calibrator.
+
+        Returns
+        -------
+        ScoreTable
+            Scores that become equal are merged.
+
+        Examples
+        --------
         >>> ScoreTable.from_counts([0.2, 0.4], [5, 5], [1, 3]).map(np.sqrt).score.round(3)
         array([0.447, 0.632])
         """
@@ -280,6 +315,13 @@ class ScoreTable:
         Whole sums become counts, so that a fit with whole weights is bitwise identical to one with repeated rows.
         Other sums stay real numbers: w2 = n and k2 = k make the effective number of rows equal to the sum of weights.
 
+        Returns
+        -------
+        ScoreTable
+            The same table if it holds counts.
+
+        Examples
+        --------
         >>> ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[3, 2]).rows_by_weight()
         ScoreTable(5 rows, 2 distinct scores, 2 positives)
         """
@@ -295,24 +337,63 @@ class ScoreTable:
         return (float(self.score[0]), float(self.score[-1])) if len(self) else (np.inf, -np.inf)
 
     def at_ranks(self, ranks: Weights) -> Floats:
-        """Return the lowest score at which the cumulative size of rows reaches each rank; -inf for rank 0."""
+        """Return the lowest score at which the cumulative size of rows reaches each rank; -inf for rank 0.
+
+        Parameters
+        ----------
+        ranks : array
+            Ranks from 0 to the size of the table; whole numbers for counts.
+
+        Returns
+        -------
+        array
+            One score per rank.
+        """
         reached = np.searchsorted(np.cumsum(self.n), ranks.astype(self.n.dtype))
         scores = np.append(self.score, np.inf)  # beyond all rows by rounding
         found: Floats = np.where(ranks > 0, scores[reached], -np.inf)
         return found
 
     def outcome_sums(self) -> tuple[Floats, Weights, Weights]:
-        """Return the distinct scores, rising, with the rows and the events of each."""
+        """Return the distinct scores, rising, with the rows and the events of each.
+
+        Returns
+        -------
+        tuple of three arrays
+            `score`, `n` and `k`.
+        """
         return self.score, self.n, self.k
 
     def cut_after(self, last: Floats, *, edges: Floats | None = None) -> "Partition":
-        """Return bins that end with these scores; see `Partition.from_last`."""
+        """Return bins that end with these scores; see `Partition.from_last`.
+
+        Parameters
+        ----------
+        last : array
+            The last score of each bin but the last one; they must not decrease.
+        edges : array, optional
+            Nominal edges, one more than bins.
+
+        Returns
+        -------
+        Partition
+        """
         from calibrant.tables.partition import Partition
 
         return Partition.from_last(self, last, edges=edges)
 
     def with_notes(self, notes: tuple[Note, ...]) -> "ScoreTable":
-        """Return the same table with further notes."""
+        """Return the same table with further notes.
+
+        Parameters
+        ----------
+        notes : tuple of Note
+            Notes to add.
+
+        Returns
+        -------
+        ScoreTable
+        """
         return replace(self, _notes=join_notes(self._notes, notes))
 
     def round(self, resolution: float) -> "ScoreTable":
@@ -320,6 +401,15 @@ class ScoreTable:
 
         Rounding changes results; a note says so. 2**-20 changed TCE by at most 0.06 percentage points on seven data
         sets; 2**-10 makes TCE useless.
+
+        Parameters
+        ----------
+        resolution : float
+            Step of the grid, such as ``2**-20``.
+
+        Returns
+        -------
+        ScoreTable
         """
         check_resolution(resolution)
         table = self.map(lambda score: np.minimum(np.rint(score / resolution) * resolution, 1.0))
@@ -327,27 +417,59 @@ class ScoreTable:
         return table.with_notes((Note("rounded", 1, text),))
 
     def to_arrow(self) -> Any:
-        """Return an Arrow table with version, number of rows, notes and a checksum in its metadata."""
+        """Return an Arrow table with version, number of rows, notes and a checksum in its metadata.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns score, n and k, and those of weights.
+        """
         from calibrant.tables import storage
 
         return storage.to_arrow(self)
 
     @classmethod
     def from_arrow(cls, frame: Any) -> "ScoreTable":
-        """Return the table that `to_arrow` wrote; other Arrow tables, and changed ones, are an error."""
+        """Return the table that `to_arrow` wrote; other Arrow tables, and changed ones, are an error.
+
+        Parameters
+        ----------
+        frame : pyarrow.Table
+            What `to_arrow` returned.
+
+        Returns
+        -------
+        ScoreTable
+        """
         from calibrant.tables import storage
 
         return storage.from_arrow(frame)
 
     def to_parquet(self, path: Any) -> None:
-        """Write the table to a Parquet file with version and checksum."""
+        """Write the table to a Parquet file with version and checksum.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+        """
         from calibrant.tables import storage
 
         storage.to_parquet(self, path)
 
     @classmethod
     def from_parquet(cls, path: Any) -> "ScoreTable":
-        """Read the table that `to_parquet` wrote; a changed or truncated file is an error."""
+        """Read the table that `to_parquet` wrote; a changed or truncated file is an error.
+
+        Parameters
+        ----------
+        path : path
+            File that `to_parquet` wrote.
+
+        Returns
+        -------
+        ScoreTable
+        """
         from calibrant.tables import storage
 
         return storage.from_parquet(path)

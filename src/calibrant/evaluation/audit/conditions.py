@@ -45,6 +45,17 @@ class Condition:
     See Also
     --------
     Segment, Audit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> [(condition.feature, condition.text) for condition in found.segments[0].conditions]
+    [('region', 'region = 2')]
     """
 
     feature: str
@@ -64,7 +75,18 @@ class Condition:
         return math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high
 
     def mask(self, column: ColumnData) -> Bools:
-        """Return which cells of a column meet the condition."""
+        """Return which cells of a column meet the condition.
+
+        Parameters
+        ----------
+        column : ColumnData
+            The feature, as the library reads it.
+
+        Returns
+        -------
+        array of bool
+            One value per row. Missing cells meet only the condition of missing values.
+        """
         if self.is_missing:
             return column.mask
         present = ~column.mask
@@ -79,7 +101,20 @@ class Condition:
             return np.asarray(present & (values >= self.low) & (below | (self.high == math.inf)))
 
     def to_sql(self, column: str | Sequence[str], dialect: Dialect) -> str:
-        """Return the condition as an SQL predicate on a column."""
+        """Return the condition as an SQL predicate on a column.
+
+        Parameters
+        ----------
+        column : str or sequence of str
+            Name of the column, or its parts, such as table and column.
+        dialect : Dialect
+            Dialect of SQL.
+
+        Returns
+        -------
+        str
+            A predicate for a WHERE clause; names and values are quoted.
+        """
         name = dialect.name(column)
         nan = dialect.is_nan.format(x=dialect.as_double(name)) if self.holds_numbers and dialect.is_nan else ""
         if self.is_missing:

@@ -64,6 +64,18 @@ class MulticalibrationError:
     See Also
     --------
     audit, Multicalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> error = found.multicalibration_error
+    >>> error.segment, error.value > error.high, error.pvalue < 0.05
+    ('region = 2', True, True)
     """
 
     value: float
@@ -82,11 +94,23 @@ class MulticalibrationError:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields but the replicates as plain data for JSON."""
+        """Return all fields but the replicates as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
     def sentence(self) -> str:
-        """Return the value and what is expected of a calibrated forecast in one sentence."""
+        """Return the value and what is expected of a calibrated forecast in one sentence.
+
+        Returns
+        -------
+        str
+            The sentence that a printed audit shows.
+        """
         if not self.n_segments:
             return "Multicalibration error: undefined, because no segment has a variance."
         text = f"Multicalibration error {self.value:.3g} ({self.sigma:.2f} standard deviations, in {self.segment})"

@@ -57,6 +57,18 @@ class Segment:
     See Also
     --------
     Audit, Condition
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> segment = found.segments[0]
+    >>> segment.rule, segment.direction, segment.mask({"region": [0, 1, 2]})
+    ('region = 2', 'underestimates', array([False, False,  True]))
     """
 
     rule: str
@@ -92,7 +104,13 @@ class Segment:
         return "underestimates" if self.observed > self.predicted else "overestimates"
 
     def sentence(self) -> str:
-        """Return the means and the error as a phrase: "underestimates: ..."."""
+        """Return the means and the error as a phrase: "underestimates: ...".
+
+        Returns
+        -------
+        str
+            Direction, means, number of rows and adjusted p-value.
+        """
         form = "{:.4g}" if self.kind == "point" else "{:.1%}"
         means = f"predicted {form.format(self.predicted)}, observed {form.format(self.observed)}".replace("%", " %")
         return f"{self.direction}: {means} in {self.n_rows:,} rows, adjusted p {format_pvalue(self.adjusted_pvalue)}"
@@ -106,6 +124,11 @@ class Segment:
             With the features of the rule.
         forecast : mapping of name to column, optional
             Columns for conditions on the forecast: ``{"score": p}``.
+
+        Returns
+        -------
+        array of bool
+            One value per row.
         """
         columns = several_columns(features, "features") or {}
         both = next((name for name in forecast or {} if name in columns), None)
@@ -136,6 +159,11 @@ class Segment:
         dialect : {"duckdb", "postgresql", "spark", "sqlite"}
         columns : mapping, optional
             Names of columns that differ from those of the features: ``{"score": "p_default"}``.
+
+        Returns
+        -------
+        str
+            A predicate; "1 = 1" for a segment of all rows.
         """
         sql, names = get_dialect(dialect), dict(columns or {})
         parts = [
@@ -175,6 +203,17 @@ class Audit:
     See Also
     --------
     audit, Segment, audit_scan
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> found.verdict, [segment.rule for segment in found.segments]
+    ('1 miscalibrated segment', ['region = 2'])
     """
 
     segments: tuple[Segment, ...]
@@ -205,21 +244,50 @@ class Audit:
         return _ERRORS[self.kind]
 
     def to_frame(self, backend: Any = "pandas") -> Any:
-        """Return one row per segment."""
+        """Return one row per segment.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend` with the columns that `columns` returns.
+        """
         rows = self.rows()
         columns = {name: [row[i] for row in rows] for i, name in enumerate(self.columns())}
         return frame_from_columns(columns, backend)
 
     def columns(self) -> list[str]:
-        """Return the names of the columns of `to_frame`."""
+        """Return the names of the columns of `to_frame`.
+
+        Returns
+        -------
+        list of str
+            The column of the error has the name `error_name`.
+        """
         return [self.error_name if name == "error" else name for name in _FIELDS]
 
     def rows(self) -> list[list[Any]]:
-        """Return the values of each segment, in the order of `columns`."""
+        """Return the values of each segment, in the order of `columns`.
+
+        Returns
+        -------
+        list of lists
+            One list per segment.
+        """
         return [[getattr(segment, name) for name in _FIELDS] for segment in self.segments]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all results as plain data for JSON."""
+        """Return all results as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         own = plain(self, skip=("segments", "multicalibration_error", "kind"))
         found = self.multicalibration_error
         return {
@@ -236,23 +304,64 @@ class Audit:
         return {**fields, **number(self.error_name, segment.error)}
 
     def to_json(self) -> str:
-        """Return `to_dict` as JSON."""
+        """Return `to_dict` as JSON.
+
+        Returns
+        -------
+        str
+            JSON text; NaN and infinite numbers are null.
+        """
         return to_json_text(self.to_dict())
 
     def plot(self, **options: Any) -> Any:
-        """Draw the segments; see `calibrant.plots.SegmentDisplay`."""
+        """Draw the segments; see `calibrant.plots.SegmentDisplay`.
+
+        Parameters
+        ----------
+        **options
+            ``ax`` and ``fig``; see `calibrant.plots.SegmentDisplay`.
+
+        Returns
+        -------
+        SegmentDisplay
+            The display, drawn.
+        """
         from calibrant.plots import SegmentDisplay
 
         return SegmentDisplay.from_audit(self, **options)
 
     def plot_map(self, **options: Any) -> Any:
-        """Draw all rows as tiles of segments; see `calibrant.plots.SegmentMapDisplay`."""
+        """Draw all rows as tiles of segments; see `calibrant.plots.SegmentMapDisplay`.
+
+        Parameters
+        ----------
+        **options
+            ``ax`` and ``fig``; see `calibrant.plots.SegmentMapDisplay`.
+
+        Returns
+        -------
+        SegmentMapDisplay
+            The display, drawn.
+        """
         from calibrant.plots import SegmentMapDisplay
 
         return SegmentMapDisplay.from_audit(self, **options)
 
     def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration audit") -> str:
-        """Return the report as one HTML page; write it to `path` if given."""
+        """Return the report as one HTML page; write it to `path` if given.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write.
+        title : str, default="Calibration audit"
+            Title of the page.
+
+        Returns
+        -------
+        str
+            The page, one self-contained file.
+        """
         from calibrant.report import write_audit
 
         return write_audit(self, path, title=title)
@@ -268,11 +377,23 @@ class Audit:
         return TableText([f"Verdict: {self.verdict}", *self.sentences()], self.cells(), after)
 
     def overlap_lines(self) -> list[str]:
-        """Return which segments overlap."""
+        """Return which segments overlap.
+
+        Returns
+        -------
+        list of str
+            One line for each segment that overlaps an earlier one.
+        """
         return [f"  {s.rule} overlaps {s.overlaps}." for s in self.segments if s.overlaps]
 
     def sentences(self) -> list[str]:
-        """Return what was searched, and the multicalibration error."""
+        """Return what was searched, and the multicalibration error.
+
+        Returns
+        -------
+        list of str
+            One sentence per element.
+        """
         about = {"binary": "the score", "multiclass": "the top label", "point": "the prediction"}[self.kind]
         rows, features, conditions, rules = (
             f"{count:,} {name}" + ("" if count == 1 else "s")
@@ -298,7 +419,13 @@ class Audit:
         return lines if found is None else [*lines, found.sentence()]
 
     def cells(self) -> Sequence[Sequence[str]]:
-        """Return the table of segments as text; its first row is the header."""
+        """Return the table of segments as text; its first row is the header.
+
+        Returns
+        -------
+        sequence of sequences of str
+            One row per segment.
+        """
         level = f"{self.confidence_level:.0%} CI".replace("%", " %")
         error = self.error_name.replace("log_odds", "log-odds").replace("_", " ")
         heading = ["segment", "rows", "predicted", "observed", error, level, "adjusted p", "share"]

@@ -57,6 +57,16 @@ class CalibrationBelt:
     See Also
     --------
     calibration_belt, CalibrationCurve
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.inference import calibration_belt
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> belt = calibration_belt(rng.random(2000) < p**2, p)
+    >>> belt.degree, belt.test.pvalue < 0.001, sorted(belt.limits)
+    (1, True, [0.8, 0.95])
     """
 
     score: Floats
@@ -91,6 +101,16 @@ class CalibrationBelt:
 
         Each is (lowest point, highest point, "above" or "below"): above the diagonal events are more frequent than
         predicted.
+
+        Parameters
+        ----------
+        level : float
+            One of the levels of `limits`.
+
+        Returns
+        -------
+        list of tuples
+            Sorted by the lowest point; empty if the belt contains the diagonal.
         """
         if level not in self.limits:
             raise InputError(f"level must be one of {sorted(self.limits)}; got {level!r}.", argument="level")
@@ -102,16 +122,44 @@ class CalibrationBelt:
         return sorted(found)
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per point of the grid."""
+        """Return one row per point of the grid.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return frame_from_columns({name: column.tolist() for name, column in self._columns().items()}, backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         parts = {"test": self.test.to_dict(), "errors": plain(self.errors)}
         return plain(self, skip=("limits", "test", "errors")) | columns(self._columns()) | parts
 
     def plot(self, **options: Any) -> Any:
-        """Draw the belt; options as for `calibrant.plots.CalibrationCurveDisplay.plot`."""
+        """Draw the belt; options as for `calibrant.plots.CalibrationCurveDisplay.plot`.
+
+        Parameters
+        ----------
+        **options
+            Those of `calibrant.plots.CalibrationCurveDisplay.plot`.
+
+        Returns
+        -------
+        CalibrationCurveDisplay
+            The display, drawn.
+        """
         from calibrant.plots import CalibrationCurveDisplay
 
         return CalibrationCurveDisplay({"model": self}).plot(**options)

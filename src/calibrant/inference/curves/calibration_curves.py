@@ -58,6 +58,16 @@ class CalibrationCurve:
     See Also
     --------
     calibration_curve, CalibrationBelt
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.inference import calibration_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> curve = calibration_curve(rng.random(2000) < p**2, p)
+    >>> curve.contains_diagonal, round(curve.errors.emax, 2)
+    (False, 0.26)
     """
 
     score: Floats
@@ -93,15 +103,43 @@ class CalibrationCurve:
         return found
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per point of the grid."""
+        """Return one row per point of the grid.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return frame_from_columns({name: column.tolist() for name, column in self._columns().items()}, backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self, skip=("errors",)) | columns(self._columns()) | {"errors": plain(self.errors)}
 
     def plot(self, **options: Any) -> Any:
-        """Draw the curve; options as for `calibrant.plots.CalibrationCurveDisplay.plot`."""
+        """Draw the curve; options as for `calibrant.plots.CalibrationCurveDisplay.plot`.
+
+        Parameters
+        ----------
+        **options
+            Those of `calibrant.plots.CalibrationCurveDisplay.plot`.
+
+        Returns
+        -------
+        CalibrationCurveDisplay
+            The display, drawn.
+        """
         from calibrant.plots import CalibrationCurveDisplay
 
         return CalibrationCurveDisplay({"model": self}).plot(**options)

@@ -35,6 +35,17 @@ class Confusion:
     See Also
     --------
     MulticlassDecision, ClassDecision
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> pair = cb.evaluate(y, proba, n_resamples=99).decision.confusions[0]
+    >>> pair.observed > pair.predicted, pair.adjusted_pvalue < 0.05
+    (True, True)
     """
 
     label: int
@@ -46,7 +57,13 @@ class Confusion:
     adjusted_pvalue: float
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
 

@@ -71,6 +71,17 @@ class ClassDecision:
     See Also
     --------
     MulticlassDecision, Confusion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> decision = cb.evaluate(y, proba, n_resamples=99).decision
+    >>> [(each.label, each.side) for each in decision.classes]
+    [(0, 'underestimates'), (1, 'overestimates'), (2, 'overestimates')]
     """
 
     label: int
@@ -86,11 +97,30 @@ class ClassDecision:
     side: str
 
     def direction(self, alpha: float, factor: float = 1.0) -> str:
-        """Return "overestimates" or "underestimates" if that is shown, else ''; `factor` adjusts further."""
+        """Return "overestimates" or "underestimates" if that is shown, else ''; `factor` adjusts further.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        str
+            '' if no direction is shown.
+        """
         return self.side if self.in_the_large * factor <= alpha else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
 
@@ -125,6 +155,17 @@ class MulticlassDecision:
     See Also
     --------
     ClassDecision, MulticlassDetails
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> decision = cb.evaluate(y, proba, n_resamples=99).decision
+    >>> decision.pvalue < 0.001, decision.labels("underestimates", alpha=0.05)
+    (True, (0,))
     """
 
     joint_test: JointTest
@@ -144,7 +185,13 @@ class MulticlassDecision:
         return _pvalue(self.joint_test)
 
     def without_tests(self) -> "MulticlassDecision":
-        """Return the estimates alone, for rows in too few clusters for any test."""
+        """Return the estimates alone, for rows in too few clusters for any test.
+
+        Returns
+        -------
+        MulticlassDecision
+            Its intervals are NaN, and no test is significant.
+        """
         nan = float("nan")
         return MulticlassDecision(
             JointTest(),
@@ -164,17 +211,50 @@ class MulticlassDecision:
 
         "overestimates" and "underestimates" mean that some class is; `labels` says which. `factor` adjusts p-values
         further, for several groups.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        str
+            '' if no direction is shown.
         """
         classes = [name for name in ("overestimates", "underestimates") if self.labels(name, alpha, factor)]
         others = self.joint_test.scale(factor).direction(alpha)
         return ", ".join(classes if not others or (classes and others == "local") else [*classes, others])
 
     def labels(self, direction: str, alpha: float, factor: float = 1.0) -> tuple[int, ...]:
-        """Return the classes for which "overestimates" or "underestimates" is shown."""
+        """Return the classes for which "overestimates" or "underestimates" is shown.
+
+        Parameters
+        ----------
+        direction : {"overestimates", "underestimates"}
+            Direction.
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        tuple of int
+            Positions of the classes.
+        """
         return tuple(each.label for each in self.classes if each.direction(alpha, factor) == direction)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "pvalue": self.pvalue,
             "components": [component.to_dict() for component in self.joint_test.components.values()],

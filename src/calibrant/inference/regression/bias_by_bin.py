@@ -49,6 +49,13 @@ class BiasByBin:
     See Also
     --------
     bias_by_bin
+
+    Examples
+    --------
+    >>> from calibrant.regression import bias_by_bin
+    >>> result = bias_by_bin([1.0, 2.0, 3.5, 3.0, 9.0, 8.0], [1.0, 2.5, 3.0, 4.0, 9.0, 9.5], n_bins=2)
+    >>> len(result), result.significant, round(result.mean_absolute, 3)
+    (2, array([False, False]), 0.417)
     """
 
     per_bin: Mapping[str, Any]
@@ -90,7 +97,13 @@ class BiasByBin:
         return np.asarray(self.per_bin["adjusted"] <= self.alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON; undefined values are null."""
+        """Return the result as plain data for JSON; undefined values are null.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         totals = {
             "tce": self.tce,
             "biased_share": self.biased_share,
@@ -109,7 +122,13 @@ class BiasByBin:
         }
 
     def cells(self) -> list[list[str]]:
-        """Return the table as text; its first row is the header."""
+        """Return the table as text; its first row is the header.
+
+        Returns
+        -------
+        list of lists of str
+            One row per bin; a star marks a significant bias.
+        """
         b = self.per_bin
         rows = [
             ["prediction", "rows", "mean prediction", "mean outcome", "bias", f"{100 * self.level:g} % interval", "p"]

@@ -31,6 +31,13 @@ class LinearFit:
     See Also
     --------
     slope_intercept
+
+    Examples
+    --------
+    >>> from calibrant.regression import slope_intercept
+    >>> fit = slope_intercept([1.0, 2.0, 4.0, 4.0, 6.0], [2.0, 3.0, 4.0, 5.0, 6.0])
+    >>> round(fit.slope.value, 2), round(fit.intercept.value, 2), round(fit.test.pvalue, 3)
+    (1.2, -1.4, 0.04)
     """
 
     slope: Estimate
@@ -38,7 +45,13 @@ class LinearFit:
     test: TestResult
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON."""
+        """Return the result as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {name: getattr(self, name).to_dict() for name in ("slope", "intercept", "test")}
 
 

@@ -36,6 +36,13 @@ class WindowSums:
     See Also
     --------
     change_point, dispersion
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> sums = WindowSums.from_tables([cb.ScoreTable.from_counts([0.2], [500], [k]) for k in (100, 130)])
+    >>> sums.rows, sums.events, sums.expected
+    (array([500., 500.]), array([100., 130.]), array([100., 100.]))
     """
 
     rows: Floats
@@ -46,7 +53,17 @@ class WindowSums:
 
     @classmethod
     def from_columns(cls, rows: Floats, events: Floats, expected: Floats, information: Floats) -> "WindowSums":
-        """Return the sums of windows."""
+        """Return the sums of windows.
+
+        Parameters
+        ----------
+        rows, events, expected, information : array
+            Number of rows, number of events, sum of p and sum of p (1 - p) of each window.
+
+        Returns
+        -------
+        WindowSums
+        """
         columns = [np.asarray(column, dtype=np.float64) for column in (rows, events, expected, information)]
         if any(c.ndim != 1 or c.shape != columns[0].shape or not np.isfinite(c).all() for c in columns):
             raise InputError("Sums of windows must be equally long columns of finite numbers.", argument="rows")
@@ -56,7 +73,17 @@ class WindowSums:
 
     @classmethod
     def from_tables(cls, tables: list[ScoreTable]) -> "WindowSums":
-        """Return the sums of tables, one per window."""
+        """Return the sums of tables, one per window.
+
+        Parameters
+        ----------
+        tables : list of ScoreTable
+            One table per window, in the order of time.
+
+        Returns
+        -------
+        WindowSums
+        """
         sums = [(t.n.sum(), t.k.sum(), t.n @ t.score, t.n @ (t.score * (1 - t.score))) for t in tables]
         return cls.from_columns(*np.array(sums, dtype=np.float64).reshape(-1, 4).T)
 
@@ -64,12 +91,33 @@ class WindowSums:
         return self.rows.size
 
     def added(self, first: Ints) -> "WindowSums":
-        """Return the windows added up in runs that begin at `first`."""
+        """Return the windows added up in runs that begin at `first`.
+
+        Parameters
+        ----------
+        first : array of int
+            Position of the first window of each run.
+
+        Returns
+        -------
+        WindowSums
+            One entry per run.
+        """
         columns = (self.rows, self.events, self.expected, self.information, self.squared)
         return WindowSums(*[np.add.reduceat(column, first) for column in columns])
 
     def part(self, windows: Bools | Ints) -> "WindowSums":
-        """Return some of the windows."""
+        """Return some of the windows.
+
+        Parameters
+        ----------
+        windows : array
+            Mask or positions.
+
+        Returns
+        -------
+        WindowSums
+        """
         columns = (self.rows, self.events, self.expected, self.information, self.squared)
         return WindowSums(*[column[windows] for column in columns])
 
@@ -88,6 +136,15 @@ class ChangePoint:
     See Also
     --------
     change_point
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import WindowSums, change_point
+    >>> tables = [cb.ScoreTable.from_counts([0.2], [500], [k]) for k in [100] * 5 + [160] * 5]
+    >>> found = change_point(WindowSums.from_tables(tables))
+    >>> found.index, found.low, found.high
+    (5, 5, 5)
     """
 
     index: int
@@ -186,6 +243,15 @@ class Dispersion:
     See Also
     --------
     dispersion
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import WindowSums, dispersion
+    >>> tables = [cb.ScoreTable.from_counts([0.2], [500], [k]) for k in [60, 140, 80, 120] * 6]
+    >>> found = dispersion(WindowSums.from_tables(tables))
+    >>> found.ratio > 1, found.pvalue < 0.05
+    (True, True)
     """
 
     ratio: float

@@ -43,6 +43,15 @@ class Evidence:
     See Also
     --------
     EProcess, ShiftSequence
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import EProcess
+    >>> process = EProcess()
+    >>> evidence = process.update(process.start(), cb.ScoreTable.from_counts([0.1], [500], [80]))
+    >>> evidence.n_windows, type(evidence).from_dict(evidence.to_dict()).n_windows
+    (1, 1)
     """
 
     n_windows: int
@@ -54,7 +63,13 @@ class Evidence:
     shifts: ShiftSequence
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the evidence as values for JSON; numbers survive exactly."""
+        """Return the evidence as values for JSON; numbers survive exactly.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "n_windows": self.n_windows,
             "log_e": float(self.log_e),
@@ -67,7 +82,17 @@ class Evidence:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the evidence that `to_dict` described; an `InputError` if these are not its values."""
+        """Return the evidence that `to_dict` described; an `InputError` if these are not its values.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Evidence
+        """
         try:
             found = cls._from_values(values)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -181,7 +206,17 @@ class EProcess:
             )
 
     def start(self, streams: tuple[int, ...] = ()) -> Evidence:
-        """Return the evidence before the first window; `streams` is the shape of streams watched side by side."""
+        """Return the evidence before the first window; `streams` is the shape of streams watched side by side.
+
+        Parameters
+        ----------
+        streams : tuple of int, optional
+            Shape of streams that are monitored side by side; one stream by default.
+
+        Returns
+        -------
+        Evidence
+        """
         return Evidence(
             n_windows=0,
             log_e=np.zeros(streams),
@@ -196,6 +231,18 @@ class EProcess:
         """Return the evidence after one more window.
 
         The table must hold counts. A window without rows counts as one in which nothing happened.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            Evidence after all earlier windows.
+        table : ScoreTable
+            Counts of the window.
+
+        Returns
+        -------
+        Evidence
+            A new object; the one given does not change.
         """
         if table.importance:
             raise InputError("table must hold counts; got importance weights.", argument="table", value=table)
@@ -210,6 +257,19 @@ class EProcess:
         """Return the evidence against uniform PIT values after one more window of predictive distributions.
 
         Values are counted in bins of equal width; see `pit_table`. Needs ``dependence="independent"``.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            Evidence after all earlier windows.
+        pit : array
+            PIT values of the window, in [0, 1].
+        n_bins : int, default=10
+            Number of bins of equal width.
+
+        Returns
+        -------
+        Evidence
         """
         if self.dependence != "independent":
             raise InputError(
@@ -220,7 +280,19 @@ class EProcess:
         return self.update(evidence, pit_table(pit, n_bins=n_bins))
 
     def update_window(self, evidence: Evidence, window: Window) -> Evidence:
-        """Return the evidence after one more window of streams with common scores, without that about shifts."""
+        """Return the evidence after one more window of streams with common scores, without that about shifts.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            Evidence after all earlier windows.
+        window : Window
+            Scores with their rows and events in each stream.
+
+        Returns
+        -------
+        Evidence
+        """
         log_e, spreads, memories = [], [], []
         for i, (expert, memory) in enumerate(zip(EXPERTS, evidence.memories, strict=True)):
             q = expert.predict(memory, window)

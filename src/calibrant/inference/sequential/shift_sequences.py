@@ -36,6 +36,18 @@ class ShiftSequence:
     See Also
     --------
     EProcess, Evidence
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import EProcess
+    >>> process = EProcess()
+    >>> evidence = process.start()
+    >>> for _ in range(20):  # 10 % predicted, 16 % observed
+    ...     evidence = process.update(evidence, cb.ScoreTable.from_counts([0.1], [500], [80]))
+    >>> low, high = evidence.shifts.interval(0.05)
+    >>> 0 < low < high
+    True
     """
 
     log_e: Floats
@@ -44,12 +56,36 @@ class ShiftSequence:
 
     @classmethod
     def start(cls, streams: tuple[int, ...]) -> Self:
-        """Return the sequence before the first window."""
+        """Return the sequence before the first window.
+
+        Parameters
+        ----------
+        streams : tuple of int
+            Shape of streams that are monitored side by side; ``()`` for one.
+
+        Returns
+        -------
+        ShiftSequence
+        """
         nothing = np.zeros((*streams, EDGES.size - 1))
         return cls(nothing, nothing, np.zeros(streams))
 
     def update(self, window: Window, estimate: Floats, e_value: Callable[[Window, Floats], Floats]) -> Self:
-        """Return the sequence after a window; `e_value` compares a window with the rates fitted to earlier ones."""
+        """Return the sequence after a window; `e_value` compares a window with the rates fitted to earlier ones.
+
+        Parameters
+        ----------
+        window : Window
+            Scores with their rows and events in each stream.
+        estimate : array
+            Shift of the log-odds that earlier windows show.
+        e_value : callable
+            Function from a window and rates to the logarithm of an e-value.
+
+        Returns
+        -------
+        ShiftSequence
+        """
         rates = window.shifted(np.asarray(estimate)[..., None])[..., None, :]
         step = max(1, BLOCK // max(window.n.size, 1))
         added = []
@@ -65,6 +101,16 @@ class ShiftSequence:
         If one shift holds in all windows, it lies within all these intervals with a probability of at least
         1 - alpha. The ends are those of cells: from 0.01 wide near 0 to 1 wide at 3, infinite beyond. NaN if all cells
         are refuted: then no single shift describes all windows.
+
+        Parameters
+        ----------
+        alpha : float
+            Probability of error, in (0, 1).
+
+        Returns
+        -------
+        tuple of two floats
+            Lower and upper end, in log-odds.
         """
         check_share("alpha", alpha)
         if self.log_e_max.ndim != 1:
@@ -75,12 +121,28 @@ class ShiftSequence:
         return float(EDGES[inside[0]]), float(EDGES[inside[-1] + 1])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the sequence as values for JSON."""
+        """Return the sequence as values for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {"log_e": self.log_e.tolist(), "log_e_max": self.log_e_max.tolist(), "estimate": float(self.estimate)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the sequence that `to_dict` described."""
+        """Return the sequence that `to_dict` described.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned.
+
+        Returns
+        -------
+        ShiftSequence
+        """
         log_e, log_e_max, estimate = (
             np.array(values[name], dtype=np.float64) for name in ("log_e", "log_e_max", "estimate")
         )
