@@ -20,6 +20,11 @@ WITHOUT_LIBRARIES := tests/_kernels tests/_support/test_inputs.py tests/_support
 # calibrator, which call each function of the kernel that calibrators use. Wrappers of models, folds, cost rules and
 # scikit-learn's checks of the interface call no other function of the kernel, so they run once.
 WITH_LIBRARIES := tests/calibrators/test_calibrators.py tests/calibrators/test_multiclass_calibrators.py tests/metrics/test_multiclass.py src/calibrant/calibrators
+# pytest-xdist runs one process per core: threads of BLAS and OpenMP beside them only wait for each other.
+check test test-slow test-reference test-core test-all: export OMP_NUM_THREADS := 1
+check test test-slow test-reference test-core test-all: export OPENBLAS_NUM_THREADS := 1
+# Keep the output of each of several parallel targets together, where make can (4.0 on).
+TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # make fuzz: the targets, the time of each, and the processes that share it.
 FUZZ ?= kernel calibrators tables scans commands specifications
 SECONDS ?= 1800
@@ -47,9 +52,8 @@ check: lint types  ## lint, types and the fast tests (under two minutes): run it
 
 test: $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp)  ## everything that CI checks (25 minutes on two cores)
 	$(BIN)/python tools/check_kernel.py
-	$(MAKE) --no-print-directory --jobs=2 docs lint types $(CORE)/stamp
+	$(MAKE) --no-print-directory --jobs=2 $(TOGETHER) docs $(CORE)/stamp types lint reproduce-quick
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
-	$(MAKE) --no-print-directory reproduce-quick
 	$(MAKE) --no-print-directory test-reference
 	$(MAKE) --no-print-directory test-core
 
