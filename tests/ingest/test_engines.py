@@ -1,7 +1,6 @@
 """Spark and databases count rows themselves; the tables are those that arrays give."""
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import spark_driver
+from row_numbers import MANY
 
 import calibrant as cb
 from calibrant import regression as rg
@@ -733,10 +733,6 @@ def test_recalibrated_quantiles_are_computed_in_the_engine_of_the_forecasts(engi
         assert len(good) == 498, type(recalibrator).__name__
         expected = fitted(rg.Gaussian(good[:, 1], good[:, 2])).quantile(0.95)
         assert good[:, 0] == pytest.approx(expected, abs=1e-12)
-
-
-# make test-all takes all rows; a tenth of them shows the same in a tenth of the time.
-MANY = 100_000 if os.environ.get("CALIBRANT_NO_SKIPS") else 10_000
 
 
 def many_rows():
