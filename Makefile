@@ -13,9 +13,10 @@ AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
 FAST := tests/_kernels tests/_support tests/tables tests/metrics/test_golden.py tests/metrics/test_bins.py tests/metrics/test_registry.py \
 	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_package.py tests/test_structure.py tests/test_words.py
 # make test-core: what can differ without optional libraries and on the reference kernel: imports, readers of columns,
-# tables, metrics and the examples. Files of _support that check options, locks and texts run once, with all libraries.
+# tables, metrics, an evaluation of each kind and the examples. Files of _support that check options, locks and texts run
+# once, with all libraries.
 WITHOUT_LIBRARIES := tests/_kernels tests/_support/test_inputs.py tests/_support/test_errors.py tests/tables tests/metrics tests/ingest \
-	tests/evaluation/test_kinds.py tests/test_package.py src/calibrant
+	tests/evaluation/test_kinds.py::test_each_kind_has_a_verdict_metrics_tests_and_groups tests/test_package.py src/calibrant
 # Tests on the reference kernel that need scikit-learn, so that make test-core skips them: laws and golden values of each
 # calibrator, which call each function of the kernel that calibrators use. Wrappers of models, folds, cost rules and
 # scikit-learn's checks of the interface call no other function of the kernel, so they run once.
