@@ -13,13 +13,19 @@ AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
 FAST := tests/_kernels tests/_support tests/tables tests/metrics/test_golden.py tests/metrics/test_bins.py tests/metrics/test_registry.py \
 	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_package.py tests/test_structure.py tests/test_words.py
 # make test-core: what can differ without optional libraries and on the reference kernel: imports, readers of columns,
-# tables, metrics and the examples. Files of _support that check options, locks and texts run once, with all libraries.
+# tables, metrics, an evaluation of each kind and the examples. Files of _support that check options, locks and texts run
+# once, with all libraries.
 WITHOUT_LIBRARIES := tests/_kernels tests/_support/test_inputs.py tests/_support/test_errors.py tests/tables tests/metrics tests/ingest \
-	tests/evaluation/test_kinds.py tests/test_package.py src/calibrant
+	tests/evaluation/test_kinds.py::test_each_kind_has_a_verdict_metrics_tests_and_groups tests/test_package.py src/calibrant
 # Tests on the reference kernel that need scikit-learn, so that make test-core skips them: laws and golden values of each
 # calibrator, which call each function of the kernel that calibrators use. Wrappers of models, folds, cost rules and
 # scikit-learn's checks of the interface call no other function of the kernel, so they run once.
 WITH_LIBRARIES := tests/calibrators/test_calibrators.py tests/calibrators/test_multiclass_calibrators.py tests/metrics/test_multiclass.py src/calibrant/calibrators
+# pytest-xdist runs one process per core: threads of BLAS and OpenMP beside them only wait for each other.
+check test test-slow test-reference test-core test-all: export OMP_NUM_THREADS := 1
+check test test-slow test-reference test-core test-all: export OPENBLAS_NUM_THREADS := 1
+# Keep the output of each of several parallel targets together, where make can (4.0 on).
+TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # make fuzz: the targets, the time of each, and the processes that share it.
 FUZZ ?= kernel calibrators tables scans commands specifications
 SECONDS ?= 1800
@@ -47,9 +53,8 @@ check: lint types  ## lint, types and the fast tests (under two minutes): run it
 
 test: $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp)  ## everything that CI checks (25 minutes on two cores)
 	$(BIN)/python tools/check_kernel.py
-	$(MAKE) --no-print-directory --jobs=2 docs lint types $(CORE)/stamp
+	$(MAKE) --no-print-directory --jobs=2 $(TOGETHER) docs $(CORE)/stamp types lint reproduce-quick
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
-	$(MAKE) --no-print-directory reproduce-quick
 	$(MAKE) --no-print-directory test-reference
 	$(MAKE) --no-print-directory test-core
 

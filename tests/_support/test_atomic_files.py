@@ -385,6 +385,7 @@ def test_no_read_is_damaged_while_processes_write(shared_path, reads):
 
 
 @needs_root
+@pytest.mark.parametrize("shared_path", [".parquet"], indirect=True)  # one function names all temporary files
 @pytest.mark.parametrize("reads", [400, MANY])
 def test_no_read_is_damaged_while_processes_with_equal_ids_write(shared_path, reads):
     """Two containers on one volume: each process is number 1 of its own namespace."""

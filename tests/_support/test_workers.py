@@ -91,10 +91,10 @@ y = (rng.random(p.size) < p).astype(int)
 m = rng.standard_normal(p.size)
 def scan(y1, p1):
     import pathlib, pyarrow as pa, pyarrow.csv
-    path = pathlib.Path(f"rows-{len(y1)}.csv")
-    if not path.exists():
-        pyarrow.csv.write_csv(pa.table({"y": y1, "p": p1}), path)
-    cb.scan(path, y="y", p="p")
+    for rows in (2000, p.size):  # both before it is interrupted
+        if not pathlib.Path(f"rows-{rows}.csv").exists():
+            pyarrow.csv.write_csv(pa.table({"y": y[:rows], "p": p[:rows]}), f"rows-{rows}.csv")
+    cb.scan(f"rows-{len(y1)}.csv", y="y", p="p")
 def work(rows, group, resamples):
     y1, p1, m1 = y[:rows], p[:rows], m[:rows]
     WORK
@@ -128,7 +128,7 @@ def test_an_interruption_takes_effect_at_once(tmp_path, work, groups):
     code = _INTERRUPTED.replace("WORK", work).replace("GROUPS", str(groups))
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     assert child.stdout.readline() == "begin\n"
-    time.sleep(1.5)
+    time.sleep(0.7)
     sent = time.time()
     child.send_signal(signal.SIGINT)
     try:

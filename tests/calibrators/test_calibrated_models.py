@@ -135,6 +135,7 @@ def test_metadata_are_routed():
     assert model.table_.score == pytest.approx(np.unique(p), abs=1e-9)
 
 
+@pytest.mark.xdist_group("jobs")  # one pool of processes serves them
 def test_the_number_of_jobs_has_no_effect():
     one, two = (cb.CalibratedModel(GaussianNB(), cv=3, n_jobs=n).fit(X, Y).predict_proba(X) for n in (1, 2))
     assert np.array_equal(one, two)
@@ -247,6 +248,7 @@ def test_a_frozen_model_has_one_calibrator_in_any_case():
     assert not hasattr(many, "estimators_")
 
 
+@pytest.mark.xdist_group("jobs")
 def test_the_number_of_jobs_has_no_effect_on_an_ensemble():
     one, two = (cb.CalibratedModel(GaussianNB(), "beta", cv=3, n_jobs=n).fit(X3, Y3).predict_proba(X3) for n in (1, 2))
     assert np.array_equal(one, two)

@@ -144,6 +144,7 @@ def test_relabelled_rows_cost_at_most_as_much_as_any_single_model(name):
         assert (least <= mean_cost(cost, q, samples) + 1e-12).all()
 
 
+@pytest.mark.xdist_group("jobs")  # one pool of processes serves them
 def test_only_the_ratio_moves_metacal_and_jobs_change_nothing():
     tree = DecisionTreeClassifier(max_depth=4)  # its own randomness follows from the seed too
     fits = [

@@ -1,6 +1,7 @@
 """Files of scores, and a function that runs a command."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -34,9 +35,9 @@ def scores(here):
     return rows
 
 
-@pytest.fixture
-def forecasts(here):
-    """Write 2,000 rows with forecasts of each kind to forecasts.parquet, forecasts.csv and forecasts.jsonl."""
+@pytest.fixture(scope="session")
+def forecast_files(tmp_path_factory):
+    """Write 2,000 rows with forecasts of each kind once; return the folder and the columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -69,12 +70,24 @@ def forecasts(here):
         "shop": np.arange(n) % 50,
         "count": rng.integers(0, 3, n),
     }
-    pq.write_table(pa.table(columns), "forecasts.parquet")
+    for values in columns.values():
+        values.flags.writeable = False  # tests share them
+    folder = tmp_path_factory.mktemp("forecasts")
+    pq.write_table(pa.table(columns), folder / "forecasts.parquet")
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
     lines = [",".join(columns), *(",".join(map(str, row.values())) for row in rows)]
-    Path("forecasts.csv").write_text("\n".join(lines) + "\n")
-    Path("forecasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return columns
+    (folder / "forecasts.csv").write_text("\n".join(lines) + "\n")
+    (folder / "forecasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder, columns
+
+
+@pytest.fixture
+def forecasts(here, forecast_files):
+    """Copy forecasts.parquet, forecasts.csv and forecasts.jsonl, 2,000 rows of each kind; return their columns."""
+    folder, columns = forecast_files
+    for file in folder.iterdir():
+        shutil.copy(file, here)
+    return dict(columns)
 
 
 @pytest.fixture

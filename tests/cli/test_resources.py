@@ -18,6 +18,7 @@ for library in ("click", "rich", "duckdb", "pyarrow"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 import duckdb  # noqa: E402
 import pyarrow as pa  # noqa: E402
+import pyarrow.csv  # noqa: E402
 
 FEW = ("--resamples", "39")
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
@@ -117,8 +118,8 @@ def large(here):
     """Write 300,000 rows to large.csv, and a calibrator."""
     rng = np.random.default_rng(0)
     p = rng.random(300_000)
-    lines = [f"{int(u < q)},{q},{i % 50}" for i, (q, u) in enumerate(zip(p, rng.random(p.size), strict=True))]
-    Path("large.csv").write_text("\n".join(["y,p,g", *lines]) + "\n")
+    rows = pa.table({"y": (rng.random(p.size) < p).astype(int), "p": p, "g": np.arange(p.size) % 50})
+    pa.csv.write_csv(rows, "large.csv")
     cb.save(cb.Isotonic().fit(p[:1000], np.arange(1000) % 2), "cal.json")
     return sorted(os.listdir())
 
@@ -147,9 +148,14 @@ def time_to_stop(command, wait, number):
     return took
 
 
+SIGNALS = [("evaluate", signal.SIGINT), ("fit", signal.SIGTERM), ("apply", signal.SIGINT)]
+OTHER_SIGNALS = [("evaluate", signal.SIGTERM), ("fit", signal.SIGINT), ("apply", signal.SIGTERM)]
+
+
 @needs_posix
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "number"), [*SIGNALS, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in OTHER_SIGNALS)]
+)
 def test_a_signal_stops_a_command_and_removes_its_files(large, command, number):
     # The limit is loose, because the tests share their processors; the median below is the claim.
     took = time_to_stop(COMMANDS[command], 1.5, number)

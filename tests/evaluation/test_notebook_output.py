@@ -12,6 +12,8 @@ nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed")
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed")
 
+pytestmark = pytest.mark.xdist_group("notebook")  # one worker starts a kernel
+
 SETUP = """
 import numpy as np, calibrant as cb
 rng = np.random.default_rng(0)

@@ -8,13 +8,12 @@ import warnings
 import numpy as np
 import pytest
 from hypothesis import given
+from row_numbers import MANY
 from strategies import columns, some_rows
 
 pytest.importorskip("sklearn")
 
 import calibrant as cb
-
-SIZE = 100_000
 
 
 def rows(seed=0, size=5000):
@@ -54,7 +53,7 @@ EVERY = MAPS | MARGINS
 every = pytest.mark.parametrize("name", EVERY)
 
 
-def scores_for(name, size=SIZE):
+def scores_for(name, size=MANY):
     rng = np.random.default_rng(7)
     if name in MARGINS:
         return rng.normal(0, 4, size)

@@ -5,6 +5,7 @@ import sqlite3
 
 import numpy as np
 import pytest
+from row_numbers import MANY
 
 pytest.importorskip("sklearn")
 
@@ -13,7 +14,6 @@ from scipy.special import softmax
 import calibrant as cb
 from calibrant.export.calibrator_files import _checksum
 
-SIZE = 100_000
 LABELS = np.array(["cat", "dog", "eel", "fox"])
 
 
@@ -53,7 +53,7 @@ every = pytest.mark.parametrize("name", FITTED)
 closed = pytest.mark.parametrize("name", CLOSED)
 
 
-def scores_for(name, size=SIZE):
+def scores_for(name, size=MANY):
     """Probabilities with rows at the corners, with ties, and with zeros; margins for those that take them."""
     if name == "margins":
         return np.random.default_rng(7).normal(0, 4, (size, 4))

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from row_numbers import MANY
 
 pytest.importorskip("sklearn")
 from scipy import stats
@@ -14,7 +15,6 @@ import calibrant as cb
 from calibrant import regression as rg
 from calibrant.calibrators.registry import RECALIBRATORS
 
-SIZE = 100_000
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 
 
@@ -69,7 +69,7 @@ of_quantiles = pytest.mark.parametrize("name", OF_QUANTILES)
 
 
 @cache
-def predictions(size=SIZE):
+def predictions(size=MANY):
     """New predictions, far beyond those of the fit too, and predictions of the fit, where pieces meet."""
     rng = np.random.default_rng(7)
     ends = [0.0, -0.0, 1e-300, 5e-324, 1e6, -1e6]
@@ -79,8 +79,8 @@ def predictions(size=SIZE):
 @cache
 def new_forecasts():
     rng = np.random.default_rng(8)
-    mean, sd = rng.normal(10, 3, SIZE), np.exp(rng.normal(size=SIZE) / 3)
-    values = np.sort(mean[:, None] + sd[:, None] * rng.normal(size=(SIZE, 5)), axis=1)
+    mean, sd = rng.normal(10, 3, MANY), np.exp(rng.normal(size=MANY) / 3)
+    values = np.sort(mean[:, None] + sd[:, None] * rng.normal(size=(MANY, 5)), axis=1)
     return rg.Gaussian(mean, sd), rg.Quantiles(LEVELS, values)
 
 

@@ -1,7 +1,6 @@
 """Spark and databases count rows themselves; the tables are those that arrays give."""
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import spark_driver
+from row_numbers import MANY
 
 import calibrant as cb
 from calibrant import regression as rg
@@ -74,6 +74,9 @@ SETTINGS = {
     "spark.executor.memory": "1g",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.session.timeZone": "UTC",
+    # Short runs: the optimising compiler and parallel collectors take more time than they save.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
@@ -538,11 +541,17 @@ def by_kernel(monkeypatch):
     monkeypatch.setattr("calibrant.ingest.spark._count_by_sql", refuse)
 
 
+def outcomes_and_options():
+    """Yield each type of the outcome with each option; one option per type is fast."""
+    for i, y in enumerate(("y", "CAST(y AS BIGINT)", "y = 1")):
+        for j, options in enumerate(({}, {"resolution": 2**-10}, {"missing": "drop"})):
+            yield pytest.param(y, options, id=f"{options}-{y}", marks=() if i == j else pytest.mark.slow)
+
+
 @needs_spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("by_kernel")
-@pytest.mark.parametrize("y", ["y", "CAST(y AS BIGINT)", "y = 1"])
-@pytest.mark.parametrize("options", [{}, {"resolution": 2**-10}, {"missing": "drop"}], ids=str)
+@pytest.mark.parametrize(("y", "options"), list(outcomes_and_options()))
 def test_python_workers_count_with_the_kernel(spark_local, tmp_path, y, options):
     rows = ROWS
     if options.get("missing"):
@@ -724,10 +733,6 @@ def test_recalibrated_quantiles_are_computed_in_the_engine_of_the_forecasts(engi
         assert len(good) == 498, type(recalibrator).__name__
         expected = fitted(rg.Gaussian(good[:, 1], good[:, 2])).quantile(0.95)
         assert good[:, 0] == pytest.approx(expected, abs=1e-12)
-
-
-# make test-all takes all rows; a tenth of them shows the same in a tenth of the time.
-MANY = 100_000 if os.environ.get("CALIBRANT_NO_SKIPS") else 10_000
 
 
 def many_rows():

@@ -152,14 +152,15 @@ def test_figures_are_legible_at_several_sizes_and_in_dark_styles(display, rows):
             assert unreadable(drawn.figure_) == []
 
 
-@each_display
+# One function writes the files of all displays; the next test compares the SVG of each display.
+@pytest.mark.parametrize("display", [plots.TestBasedReliabilityDisplay, plots.NullDisplay])
 def test_files_are_the_same_bytes_for_the_same_input(display, rows, tmp_path):
-    digests = []
+    digests, kinds = [], ("svg", "png", "pdf")
     for i in range(2):
         drawn = display.from_predictions(*rows, fig=Figure(), **DISPLAYS[display])
-        for kind in ("svg", "png", "pdf"):
+        for kind in kinds:
             plots.save(drawn, tmp_path / f"{i}.{kind}")
-        digests.append([hashlib.sha256((tmp_path / f"{i}.{k}").read_bytes()).digest() for k in ("svg", "png", "pdf")])
+        digests.append([hashlib.sha256((tmp_path / f"{i}.{kind}").read_bytes()).digest() for kind in kinds])
     assert digests[0] == digests[1]
 
 
