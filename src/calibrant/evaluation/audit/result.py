@@ -220,11 +220,11 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as plain data for JSON."""
-        own = plain(self, skip=("segments", "multicalibration_error", "kind"))
+        own = plain(self, skip=("segments", "multicalibration_error", "kind")) | {"schema_version": 2}
         found = self.multicalibration_error
         return {
-            "kind": "audit",
-            "forecast_kind": self.kind,
+            "result": "audit",
+            "kind": self.kind,
             "verdict": self.verdict,
             **own,
             "multicalibration_error": None if found is None else found.to_dict(),
