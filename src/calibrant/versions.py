@@ -3,7 +3,7 @@
 __all__ = ["__version__", "show_versions"]
 
 # The build reads it here: asking for the metadata of the installation would take longer than `calibrant --help`.
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _CORE = ("numpy", "scipy", "narwhals")
 _OPTIONAL = ("scikit-learn", "matplotlib", "duckdb", "pyspark", "jinja2", "click", "rich", "onnx")

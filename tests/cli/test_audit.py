@@ -51,7 +51,7 @@ def test_results_are_those_of_the_library(loans, call):
 
     call("audit", "loans.parquet", "-y", "event", "-p", "score", "-f", "age", "-f", "region", *FEW, "--json", "a.json")
     found = json.loads(Path("a.json").read_text())
-    assert found["kind"] == "audits"
+    assert found["result"] == "audits"
     same = cb.audit(loans["event"], loans["score"], loans[["age", "region"]], n_resamples=19).to_dict()
     assert found["models"]["score"]["segments"] == same["segments"]
     assert found["models"]["score"]["multicalibration_error"] == same["multicalibration_error"]

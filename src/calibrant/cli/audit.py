@@ -126,7 +126,7 @@ def _write(
         write_text(html, write_audits(results, title=title, inputs=inputs).rstrip("\n"))
     if json_file is not None:
         models = {name: result.to_dict() for name, result in results.items()}
-        write_json(json_file, {"schema_version": 1, "kind": "audits", "inputs": inputs, "models": models})
+        write_json(json_file, {"schema_version": 2, "result": "audits", "inputs": inputs, "models": models})
     if csv_file is not None:
         write_text(csv_file, _csv(results))
 

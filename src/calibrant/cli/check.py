@@ -246,8 +246,8 @@ def _to_dict(
     gates: list[Gate], limits: Limits, results: "dict[str, Evaluation]", inputs: list[dict[str, Any]]
 ) -> dict[str, Any]:
     return {
-        "schema_version": 1,
-        "kind": "check",
+        "schema_version": 2,
+        "result": "check",
         "passed": all(gate.passed for gate in gates),
         "limits": vars(limits),
         "gates": [vars(gate) for gate in gates],

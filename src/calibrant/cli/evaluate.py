@@ -58,7 +58,7 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
         write_text(html, write_evaluations(results, title=source.title, inputs=inputs).rstrip("\n"))
     if json_file is not None:
         models = {score: result.to_dict() for score, result in results.items()}
-        write_json(json_file, {"schema_version": 1, "kind": "evaluations", "inputs": inputs, "models": models})
+        write_json(json_file, {"schema_version": 2, "result": "evaluations", "inputs": inputs, "models": models})
     if "-" not in (json_file, html):  # after the files, because the reader of the output may close it
         _print(results, inputs)
         if html is not None:

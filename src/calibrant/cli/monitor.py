@@ -173,7 +173,7 @@ def status(store: str, model: str | None, format: str, version: str | None) -> i
     if format == "json":
         models = {name: each.to_dict() for name, each in found.items()}
         alarm = any(each.alarm for each in found.values())
-        click.echo(_json({"schema_version": 1, "kind": "monitor", "alarm": alarm, "models": models}))
+        click.echo(_json({"schema_version": 2, "result": "monitor", "alarm": alarm, "models": models}))
     elif format == "junit":
         from calibrant.cli.junit import junit_xml
 

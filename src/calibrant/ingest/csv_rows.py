@@ -19,7 +19,7 @@ from calibrant.ingest.text_blocks import LONGEST_CELL, Block, csv_blocks
 
 __all__ = ["csv_cells", "csv_tables", "parse_number"]
 
-_PARSED = 1 << 20  # bytes that one thread parses at a time
+_PARSED = LONGEST_CELL  # bytes that one thread parses at a time; records of a block that is not long fit in
 # Numbers in text are written as in most languages, without Python's underscores and other digits.
 _NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity)", flags=re.IGNORECASE)
 
@@ -66,19 +66,18 @@ def _parse(block: Block, header: Header, names: Sequence[str], numbers: Sequence
         delimiter=header.mark, newlines_in_values=block.quoted, ignore_empty_lines=len(header.names) > 1
     )
     columns = list(map(str, range(len(header.names))))
-    for size in (_PARSED, len(block.data)):  # a record may be longer than the first
-        read = pa.csv.ReadOptions(
-            column_names=columns,
-            block_size=size,
-            skip_rows=int(block.first_line == 1),
-            use_threads=address_space_left() is None,  # threads reserve addresses
-        )
-        try:
-            table = pa.csv.read_csv(pa.py_buffer(block.data), read, parse, convert)
-        except pa.ArrowInvalid:
-            continue
-        return table.rename_columns(list(names))
-    return None
+    # A record must fit into the share of one thread: up to version 24 Arrow may wait forever where it does not.
+    read = pa.csv.ReadOptions(
+        column_names=columns,
+        block_size=len(block.data) if block.long else _PARSED,
+        skip_rows=int(block.first_line == 1),
+        use_threads=address_space_left() is None,  # threads reserve addresses
+    )
+    try:
+        table = pa.csv.read_csv(pa.py_buffer(block.data), read, parse, convert)
+    except pa.ArrowInvalid:
+        return None
+    return table.rename_columns(list(names))
 
 
 def csv_cells(file: File, block: Block, header: Header) -> Iterator[tuple[int, list[str]]]:

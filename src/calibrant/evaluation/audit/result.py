@@ -288,11 +288,11 @@ class Audit:
         dict
             Numbers, text, lists and dicts, as ``json.dumps`` takes them.
         """
-        own = plain(self, skip=("segments", "multicalibration_error", "kind"))
+        own = plain(self, skip=("segments", "multicalibration_error", "kind")) | {"schema_version": 2}
         found = self.multicalibration_error
         return {
-            "kind": "audit",
-            "forecast_kind": self.kind,
+            "result": "audit",
+            "kind": self.kind,
             "verdict": self.verdict,
             **own,
             "multicalibration_error": None if found is None else found.to_dict(),
