@@ -27,7 +27,19 @@ __all__ = ["export"]
 @click.option(
     "--dialect",
     type=click.Choice(
-        "duckdb postgresql spark sqlite snowflake bigquery redshift databricks sqlserver mysql trino".split()
+        [
+            "duckdb",
+            "postgresql",
+            "spark",
+            "sqlite",
+            "snowflake",
+            "bigquery",
+            "redshift",
+            "databricks",
+            "sqlserver",
+            "mysql",
+            "trino",
+        ]
     ),
     default="duckdb",
     show_default=True,
