@@ -177,6 +177,24 @@ def mariadb() -> Iterator[Any]:
             server.wait(timeout=30)
 
 
+@contextmanager
+def mlflow_server() -> Iterator[str]:
+    """Run a tracking server of MLflow on loopback, with its store and artifacts in a folder; yield its address."""
+    with tempfile.TemporaryDirectory(prefix="calibrant-mlflow-", ignore_cleanup_errors=True) as name:
+        folder, port = Path(name), _free_port()
+        command = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
+        command += ["--backend-store-uri", f"sqlite:///{folder / 'runs.db'}"]
+        command += ["--artifacts-destination", str(folder / "artifacts")]
+        with (folder / "log").open("wb") as out:
+            server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True)
+        try:
+            _wait_for(folder / "log", "Application startup complete", seconds=180)
+            yield f"http://{HOST}:{port}"
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)  # its workers too; its data are thrown away
+            server.wait(timeout=30)
+
+
 def _find_program(name: str) -> str | None:
     """Return the path of a program, which Debian may keep where only root looks."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
