@@ -188,7 +188,7 @@ def mlflow_server() -> Iterator[str]:
         with (folder / "log").open("wb") as out:
             server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True)
         try:
-            _wait_for(folder / "log", "Application startup complete", seconds=180)
+            _wait_for(folder / "log", "Application startup complete", seconds=600)
             yield f"http://{HOST}:{port}"
         finally:
             os.killpg(server.pid, signal.SIGKILL)  # its workers too; its data are thrown away

@@ -66,3 +66,45 @@ def test_r_calls_calibrant_through_reticulate():
     before, after = map(float, re.search(r"before and after: (\S+) (\S+)", done.stdout).groups())
     assert after < before
     assert "rows counted in a file: 2000" in done.stdout
+
+
+def test_the_airflow_example_is_valid_and_its_steps_work(tmp_path):
+    """The DAG is compiled. Its steps, without the decorators of Airflow, run on rows of a file."""
+    for library in ("sklearn", "duckdb", "jinja2", "matplotlib"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    import ast
+
+    tree = ast.parse((EXAMPLES / "airflow" / "calibration_gate.py").read_text(encoding="utf-8"))
+    steps = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert set(steps) == {"count", "evaluate", "decide", "recalibrate", "keep", "calibration_gate"}
+    for node in steps.values():
+        assert node.decorator_list
+        node.decorator_list = []
+    scored = tmp_path / "2026-01-05.csv"
+    scored.write_text("outcome,score\n" + "".join(f"{y},{p!r}\n" for y, p in zip(Y.tolist(), P.tolist(), strict=True)))
+    names = {"cb": cb, "Path": Path, "FOLDER": tmp_path / "out", "SCORED": str(tmp_path / "{day}.csv")}
+    names["get_current_context"] = lambda: {"ds": "2026-01-05"}
+    exec(compile(ast.Module([*steps.values()], []), "calibration_gate.py", "exec"), names)
+    table = names["count"]()
+    assert names["evaluate"](table) == "miscalibrated"
+    assert "Calibration report" in Path(table).with_suffix(".html").read_text(encoding="utf-8")
+    assert [names["decide"](each) for each in ("miscalibrated", "inconclusive")] == ["recalibrate", "keep"]
+    assert type(cb.load(names["recalibrate"](table))) is cb.Beta
+
+
+def test_airflow_runs_the_example(tmp_path):
+    pytest.importorskip("airflow", reason="airflow is not installed")
+    scored = tmp_path / "2026-01-05.csv"
+    scored.write_text("outcome,score\n" + "".join(f"{y},{p!r}\n" for y, p in zip(Y.tolist(), P.tolist(), strict=True)))
+    environment = os.environ | {
+        "AIRFLOW_HOME": str(tmp_path / "home"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES / "airflow"),
+        "CALIBRATION_FOLDER": str(tmp_path / "out"),
+        "SCORED_ROWS": str(tmp_path / "{day}.csv"),
+    }
+    for arguments in (["db", "migrate"], ["dags", "test", "calibration_gate", "2026-01-05"]):
+        command = [sys.executable, "-m", "airflow", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+    assert type(cb.load(tmp_path / "out" / "calibrator.json")) is cb.Beta

@@ -215,6 +215,8 @@ def _metric_function(name: str, metric: Metric, score: str, n_resamples: int, se
 
     def calibration_metric(*columns: Any) -> Any:
         p, y = (np.asarray(column) for column in columns)
+        if len(y) == 1:  # MLflow tries each metric on the first row, where most are undefined
+            return value_type(aggregate_results={_accepted(name): math.nan})
         _refuse_labels(p, metric)
         values = {_accepted(name): float(metric(y, p))}  # type: ignore[operator]
         if n_resamples:
