@@ -21,7 +21,7 @@ profile: shop
 model-paths: [models]
 """
 PROFILE = "shop: {target: dev, outputs: {dev: {type: duckdb, path: rows.duckdb, threads: 1}}}\n"
-ECE = "calibrant.ece_at_most: {arguments: {outcome: y, limit: 0.05}}"
+ECE = "calibrant.ece_at_most: {arguments: {outcome: y, max_ece: 0.05}}"
 TESTS = f"""\
 version: 2
 sources: [{{name: main, schema: main, tables: [{{name: rows}}]}}]

@@ -15,6 +15,7 @@ Args:
     references: outcome, 0 or 1.
     metrics: names of metrics of calibrant, for example ["ece", "tce"].
     n_resamples: number of resamples of the confidence intervals; 0 for none.
+    random_state: seed of the resamples.
 Returns:
     dict: for each metric its value, and with resamples also <metric>_low and <metric>_high.
 """
@@ -36,12 +37,15 @@ class CalibrationError(evaluate.Metric):
             ),
         )
 
-    def _compute(self, predictions, references, metrics=("ece", "log_odds_error", "brier"), n_resamples=0):
+    def _compute(
+        self, predictions, references, metrics=("ece", "log_odds_error", "brier"), n_resamples=0, random_state=0
+    ):
         found = {}
         for name in metrics:
             metric = cb.METRICS[name]()
             found[name] = float(metric(references, predictions))
             if n_resamples:
-                limits = cb.interval(metric, references, predictions, n_resamples=n_resamples)
+                options = {"n_resamples": n_resamples, "random_state": random_state}
+                limits = cb.interval(metric, references, predictions, **options)
                 found |= {f"{name}_low": float(limits.low), f"{name}_high": float(limits.high)}
         return found
