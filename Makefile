@@ -73,11 +73,14 @@ test-all: $(VENV)/spark.stamp  ## install all optional servers and libraries, ru
 	CALIBRANT_NO_SKIPS=1 $(MAKE) --no-print-directory test-integrations
 
 # MLflow, dbt and others restrict the versions of libraries, so they have an environment of their own.
-test-integrations:  ## run the tests of MLflow, scikit-learn, Lightning, Hugging Face evaluate, dbt and R, in .venv-integrations
+test-integrations:  ## run the tests of MLflow, scikit-learn, Lightning, Hugging Face evaluate, dbt, R and Airflow, in environments of their own
 	$(PYTHON) -m venv .venv-integrations
 	.venv-integrations/bin/python $(PIP) --upgrade pip
 	.venv-integrations/bin/python $(PIP) --editable ".[sklearn,plot,cli,serve,mlflow]" "$(TORCH)" --group dev --group integrations
-	.venv-integrations/bin/python -m pytest tests/integrations
+	.venv-integrations/bin/python -m pytest tests/integrations --deselect=tests/integrations/test_examples.py::test_airflow_runs_the_example
+	$(PYTHON) -m venv .venv-airflow
+	.venv-airflow/bin/python $(PIP) --editable ".[sklearn,cli]" --group test --group airflow
+	.venv-airflow/bin/python -m pytest tests/integrations/test_examples.py -k airflow
 
 lint: $(VENV)/dev.stamp  ## check style, spelling, phrases and the layers of imports
 	$(BIN)/ruff check .
@@ -288,7 +291,7 @@ sbom: $(VENV)/dev.stamp  ## write build/sbom.json, a software bill of materials 
 	$(BIN)/python tools/sbom.py build/sbom.json
 
 clean:  ## remove environments and build folders
-	rm -rf $(VENV) $(CORE) .venv-integrations .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest build dist docs/_build docs/reference/generated
+	rm -rf $(VENV) $(CORE) .venv-integrations .venv-airflow .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest build dist docs/_build docs/reference/generated
 	find docs/gallery docs/tutorials -mindepth 1 -maxdepth 1 ! -name sources -exec rm -rf {} +
 
 $(VENV)/base.stamp:
