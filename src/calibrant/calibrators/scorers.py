@@ -1,4 +1,4 @@
-"""Scorers for scikit-learn's `cross_validate`, `cross_val_score` and `GridSearchCV`."""
+"""Scorers for scikit-learn's ``cross_validate``, ``cross_val_score`` and ``GridSearchCV``."""
 
 import inspect
 import math
@@ -27,8 +27,8 @@ class Scorers(Mapping[str, Any]):
 
     Metrics whose lower values are better are negated, like scikit-learn's ``neg_brier_score``. For metrics with a
     target value, 0 for ``bias`` and 1 for ``oe_ratio``, the scorer is the negated distance from it.
-    ``scorers.select("ece", "brier")`` is a dict for ``scoring`` of `cross_validate`, and ``scorers.of(metric)`` makes a
-    scorer of any metric. `MetricScorer` says which forecast of the model is measured.
+    ``scorers.select("ece", "brier")`` is a dict for ``scoring`` of ``cross_validate``, and ``scorers.of(metric)`` makes
+    a scorer of any metric. `MetricScorer` says which forecast of the model is measured.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Scorers(Mapping[str, Any]):
         return [*super().__dir__(), *self]
 
     def select(self, *names: str) -> dict[str, "MetricScorer"]:
-        """Return the scorers of these metrics by name, for ``scoring`` of `cross_validate` and `GridSearchCV`."""
+        """Return the scorers of these metrics by name, for ``scoring`` of ``cross_validate`` and ``GridSearchCV``."""
         for name in names:
             if name not in METRICS:
                 raise InputError(
