@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +192,17 @@ def test_a_model_of_another_flavor_is_not_loaded_as_a_calibrator(tmp_path):
     mlflow.pyfunc.save_model(str(tmp_path / "other"), python_model=Constant())
     with pytest.raises(cb.InputError, match="flavor 'calibrant'; got python_function"):
         load_model(str(tmp_path / "other"))
+
+
+def test_the_code_of_the_documentation_runs(tracking):
+    text = (Path(__file__).parents[2] / "docs" / "integrations.rst").read_text(encoding="utf-8")
+    section = text.partition("\nMLflow\n------\n")[2].partition("\ndbt\n---\n")[0]
+    blocks = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", section)
+    assert len(blocks) == 2
+    names = {"y": Y, "p": P, "frame": pd.DataFrame({"score": P}), "scored": pd.DataFrame({"y": Y, "p": P})}
+    for block in blocks:
+        exec(textwrap.dedent(block), names)
+    assert type(load_model(names["info"].model_uri)) is cb.Platt
 
 
 @browsed
