@@ -61,9 +61,14 @@ def test_dbt_runs_the_tests(tmp_path):
         connection.execute("CREATE TABLE rows (y INTEGER, good DOUBLE, bad DOUBLE, percent DOUBLE)")
         cells = [*zip(y.tolist(), p.tolist(), (p**2).tolist(), (100 * p).tolist(), strict=True), (None, 0.5, 0.5, 0.5)]
         connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", cells)
-    (tmp_path / "models").mkdir()
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    calibrator = cb.Beta().fit(p**2, y)
+    for name in ("models", "macros"):
+        (tmp_path / name).mkdir()
     texts = {"dbt_project.yml": PROJECT, "profiles.yml": PROFILE, "models/schema.yml": TESTS}
-    texts |= {"models/scored.sql": "select * from {{ source('main', 'rows') }}"}
+    texts |= {"models/scored.sql": "select *, {{ calibrated_score() }} as calibrated from {{ source('main', 'rows') }}"}
+    macro = "{% macro calibrated_score() %}\n" + cb.to_sql(calibrator, "bad") + "\n{% endmacro %}\n"
+    texts |= {"macros/calibrated_score.sql": macro}
     texts |= {"packages.yml": f"packages: [{{local: {json.dumps(str(PACKAGE))}}}]\n"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -82,8 +87,11 @@ def test_dbt_runs_the_tests(tmp_path):
         schema = connection.execute(f"SELECT schema_name FROM duckdb_tables() WHERE table_name = '{error}'").fetchone()[
             0
         ]
+        query = "SELECT bad, calibrated FROM scored WHERE y IS NOT NULL"
+        bad, calibrated = np.array(connection.execute(query).fetchall()).T
         ((ece, n),) = connection.execute(f'SELECT ece, n FROM "{schema}"."{error}"').fetchall()
     assert n == 5000
+    assert calibrated == pytest.approx(calibrator(bad), abs=1e-12)
     assert ece == pytest.approx(cb.ece(y, p**2), abs=1e-12)
 
 
