@@ -33,7 +33,7 @@ JOBS ?= 1
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure readability sbom clean lock locked \
+.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all test-integrations lint types docs gallery screenshots structure readability sbom clean lock locked \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration study-curves study-interrupts \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark bench-audit bench-service \
@@ -74,7 +74,18 @@ test-all: $(VENV)/spark.stamp  ## install all optional servers and libraries, ru
 	npm install --silent --prefix build/npm axe-core@4
 	$(BIN)/python $(PIP) "$(TORCH)" "dask[dataframe]" "ibis-framework[duckdb]"
 	$(MAKE) --no-print-directory lint types docs
-	CALIBRANT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --hypothesis-profile=thorough
+	CALIBRANT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --hypothesis-profile=thorough --ignore=tests/integrations
+	CALIBRANT_NO_SKIPS=1 $(MAKE) --no-print-directory test-integrations
+
+# MLflow, dbt and others restrict the versions of libraries, so they have an environment of their own.
+test-integrations:  ## run the tests of MLflow, scikit-learn, Lightning, Hugging Face evaluate, dbt, R and Airflow, in environments of their own
+	$(PYTHON) -m venv .venv-integrations
+	.venv-integrations/bin/python $(PIP) --upgrade pip
+	.venv-integrations/bin/python $(PIP) --editable ".[sklearn,plot,cli,serve,mlflow]" "$(TORCH)" --group dev --group integrations
+	.venv-integrations/bin/python -m pytest tests/integrations --deselect=tests/integrations/test_examples.py::test_airflow_runs_the_example
+	$(PYTHON) -m venv .venv-airflow
+	.venv-airflow/bin/python $(PIP) --editable ".[sklearn,cli]" --group test --group airflow
+	.venv-airflow/bin/python -m pytest tests/integrations/test_examples.py -k airflow
 
 # What differs between Pythons: the kernel, readers of columns, metrics, inference, calibrators, files, the command line.
 BETWEEN_PYTHONS := tests/_kernels tests/_support tests/tables tests/metrics tests/ingest tests/inference tests/calibrators tests/export tests/evaluation \
@@ -313,7 +324,7 @@ sbom: $(VENV)/dev.stamp  ## write build/sbom.json, a software bill of materials 
 	$(BIN)/python tools/sbom.py build/sbom.json
 
 clean:  ## remove environments and build folders
-	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest .venv-wheel .venv-lowest .venv-threads build dist docs/_build docs/reference/generated
+	rm -rf $(VENV) $(CORE) .venv-integrations .venv-airflow .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest .venv-wheel .venv-lowest .venv-threads build dist docs/_build docs/reference/generated
 	find docs/gallery docs/tutorials -mindepth 1 -maxdepth 1 ! -name sources -exec rm -rf {} +
 
 $(VENV)/base.stamp:

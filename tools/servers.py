@@ -1,4 +1,4 @@
-"""Servers on loopback for tests and benchmarks: a Spark standalone cluster, a Spark Connect server, PostgreSQL."""
+"""Servers on loopback for tests and benchmarks: a Spark standalone cluster, PostgreSQL, MariaDB, MLflow."""
 
 import importlib.util
 import os
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 HOST = "127.0.0.1"
 
@@ -31,6 +32,14 @@ def why_no_postgresql() -> str | None:
     if importlib.util.find_spec("psycopg") is None:
         return "psycopg is not installed"
     return None if _postgresql_folder() else "no PostgreSQL server was found"
+
+
+def why_no_mariadb() -> str | None:
+    """Return the reason why MariaDB cannot run, or None."""
+    if importlib.util.find_spec("pymysql") is None:
+        return "pymysql is not installed"
+    programs = ("mariadbd", "mariadb-install-db")
+    return None if all(map(_find_program, programs)) else "no MariaDB server was found"
 
 
 def spark_environment() -> None:
@@ -131,6 +140,64 @@ def postgresql(*, durable: bool = False) -> Iterator[str]:
             server.wait(timeout=30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def mariadb() -> Iterator[Any]:
+    """Run a MariaDB server on loopback with an empty database; yield a connection of pymysql."""
+    import pymysql
+
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    with tempfile.TemporaryDirectory(prefix="calibrant-mariadb-", ignore_cleanup_errors=True) as name:
+        folder, port = Path(name), _free_port()
+        settings = ["--no-defaults", f"--datadir={folder / 'data'}", f"--user={user}"]
+        make = [
+            _find_program("mariadb-install-db"),
+            *settings,
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+        ]
+        subprocess.run(make, check=True, capture_output=True)
+        command = [_find_program("mariadbd"), *settings, f"--bind-address={HOST}", f"--port={port}"]
+        command += [
+            f"--socket={folder / 'socket'}",
+            f"--pid-file={folder / 'pid'}",
+            "--innodb-flush-log-at-trx-commit=0",
+        ]
+        with (folder / "log").open("wb") as out:
+            server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            _wait_for(folder / "log", "ready for connections")
+            with pymysql.connect(host=HOST, port=port, user="root", charset="utf8mb4") as connection:
+                connection.cursor().execute("CREATE DATABASE calibrant CHARACTER SET utf8mb4")
+                connection.select_db("calibrant")
+                yield connection
+        finally:
+            server.kill()  # at once: its data are thrown away
+            server.wait(timeout=30)
+
+
+@contextmanager
+def mlflow_server() -> Iterator[str]:
+    """Run a tracking server of MLflow on loopback, with its store and artifacts in a folder; yield its address."""
+    with tempfile.TemporaryDirectory(prefix="calibrant-mlflow-", ignore_cleanup_errors=True) as name:
+        folder, port = Path(name), _free_port()
+        command = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
+        command += ["--backend-store-uri", f"sqlite:///{folder / 'runs.db'}"]
+        command += ["--artifacts-destination", str(folder / "artifacts")]
+        with (folder / "log").open("wb") as out:
+            server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True)
+        try:
+            _wait_for(folder / "log", "Application startup complete", seconds=600)
+            yield f"http://{HOST}:{port}"
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)  # its workers too; its data are thrown away
+            server.wait(timeout=30)
+
+
+def _find_program(name: str) -> str | None:
+    """Return the path of a program, which Debian may keep where only root looks."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
 
 
 def _postgresql_folder() -> Path | None:

@@ -20,7 +20,19 @@ from sphinx.util.nodes import make_refnode
 
 SOURCES = Path(__file__).parents[2] / "src" / "calibrant"
 # Packages whose documentation is linked; a name of theirs that no inventory holds is shown as code.
-OUTSIDE = ("numpy", "scipy", "sklearn", "pandas", "polars", "matplotlib", "torch", "duckdb", "pyspark", "pyarrow")
+OUTSIDE = (
+    "numpy",
+    "scipy",
+    "sklearn",
+    "pandas",
+    "polars",
+    "matplotlib",
+    "torch",
+    "duckdb",
+    "pyspark",
+    "pyarrow",
+    "mlflow",
+)
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import spark_driver
+from fitted_maps import fitted_maps, new_rows
 from row_numbers import MANY
 
 import calibrant as cb
@@ -735,43 +736,10 @@ def test_recalibrated_quantiles_are_computed_in_the_engine_of_the_forecasts(engi
         assert good[:, 0] == pytest.approx(expected, abs=1e-12)
 
 
-def many_rows():
-    """Scores, class probabilities, points and normal forecasts, with the ends of their ranges."""
-    rng = np.random.default_rng(6)
-    proba = rng.dirichlet([1.0, 0.5, 0.2], MANY)
-    proba[:3] = np.eye(3)
-    score = np.concatenate([[0.0, 1.0, 5e-324], rng.random(MANY - 3)])
-    columns = {"i": np.arange(MANY), "p": score, "x": rng.normal(10, 8, MANY), "sd": np.exp(rng.normal(size=MANY) / 3)}
-    return columns | {f"c{j}": proba[:, j] for j in range(3)}
-
-
-def fitted_maps():
-    """Return maps of every kind, fitted: name, calibrator, options of to_sql, and the function in Python."""
-    rng = np.random.default_rng(7)
-    p, proba, x = rng.random(2000), rng.dirichlet([1.0, 0.5, 0.2], 2000), rng.normal(10, 5, 2000)
-    event, label = rng.random(2000) < p**2, (rng.random(2000)[:, None] > np.cumsum(proba**1.3, axis=1)).sum(axis=1)
-    outcome, forecast = x + np.sin(x) + rng.normal(size=2000), rg.Gaussian(x, np.ones(2000))
-    for cal in (cb.Isotonic(), cb.Isotonic(strict=True), cb.Platt(), cb.Beta(), cb.Temperature(), cb.BinningAverage()):
-        fitted = cal.fit(p, event)
-        yield fitted, {"column": "p"}, lambda rows, fitted=fitted: fitted(rows["p"])[:, None]
-    names = [f"c{j}" for j in range(3)]
-    several = (cb.Dirichlet(), cb.MatrixScaling(), cb.VectorScaling(), cb.SoftmaxTemperature(), cb.Spline())
-    for cal in (*several, cb.OneVsRest(cb.Isotonic())):
-        fitted = cal.fit(proba, np.minimum(label, 2))
-        yield fitted, {"columns": names}, lambda rows, fitted=fitted: fitted(np.column_stack([rows[n] for n in names]))
-    for cal in (rg.LinearRecalibrator(cv=None), rg.IsotonicRecalibrator(cv=None), rg.LocalRecalibrator(cv=None)):
-        fitted = cal.fit(x, outcome)
-        yield fitted, {"column": "x"}, lambda rows, fitted=fitted: fitted.predict(rows["x"])[:, None]
-    for cal in (rg.VarianceScaling(shift=True), rg.PITRecalibrator(), rg.QuantileRecalibrator()):
-        fitted = cal.fit(forecast, outcome)
-        options = {"columns": {"mean": "x", "sd": "sd"}, "level": 0.95}
-        yield fitted, options, lambda rows, f=fitted: f(rg.Gaussian(rows["x"], rows["sd"])).quantile([0.95])
-
-
 @pytest.mark.slow
 def test_maps_of_every_kind_give_the_values_of_python(engine):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    rows = many_rows()
+    rows = new_rows(MANY)
     kept = engine.keep(pa.table(rows))
     for fitted, options, in_python in fitted_maps():
         found = cb.to_sql(fitted, **options, dialect=dialect_of(engine))

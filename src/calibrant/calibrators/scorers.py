@@ -1,5 +1,6 @@
-"""Scorers for scikit-learn's `cross_val_score` and `GridSearchCV`."""
+"""Scorers for scikit-learn's ``cross_validate``, ``cross_val_score`` and ``GridSearchCV``."""
 
+import inspect
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,58 +10,73 @@ from sklearn.base import BaseEstimator
 
 from calibrant._support import class_labels
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, nearest
 from calibrant._support.typing import Column
+from calibrant.forecasts.distributions import Gaussian
+from calibrant.forecasts.kinds import forecast_kind
+from calibrant.forecasts.point import Point
 from calibrant.metrics.metric import Metric, declared
-from calibrant.metrics.registry import METRICS, MetricLike, as_metric, metric_names
+from calibrant.metrics.registry import METRICS, MetricLike, as_metric
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["MetricScorer", "Scorers", "scorers"]
 
 
 class Scorers(Mapping[str, Any]):
-    """Scikit-learn scorers, one for each binary metric: ``scorers.tce``, ``scorers["tce"]``; greater is better.
+    """Scikit-learn scorers, one for each metric: ``scorers.tce``, ``scorers["tce"]``; greater is better.
 
     Metrics whose lower values are better are negated, like scikit-learn's ``neg_brier_score``. For metrics with a
     target value, 0 for ``bias`` and 1 for ``oe_ratio``, the scorer is the negated distance from it.
-    ``scorers.of(metric)`` makes a scorer of any metric. The event is the second of the model's classes.
+    ``scorers.select("ece", "brier")`` is a dict for ``scoring`` of ``cross_validate``, and ``scorers.of(metric)`` makes
+    a scorer of any metric. `MetricScorer` says which forecast of the model is measured.
 
     Examples
     --------
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.model_selection import cross_validate
     >>> X, y = make_classification(500, random_state=0)
-    >>> bool((cross_val_score(LogisticRegression(), X, y, scoring=scorers.brier) < 0).all())
-    True
+    >>> found = cross_validate(LogisticRegression(), X, y, scoring=scorers.select("ece", "brier"))
+    >>> sorted(found), bool((found["test_brier"] < 0).all())
+    (['fit_time', 'score_time', 'test_brier', 'test_ece'], True)
     """
 
     def __getitem__(self, name: str) -> Any:
-        if name not in metric_names("binary"):
-            raise KeyError(name)
         return self.of(METRICS[name]())
 
     def __getattr__(self, name: str) -> Any:
-        if name not in metric_names("binary"):
+        if name not in METRICS:
             raise AttributeError(f"scorers has no attribute {name!r}; its metrics are {', '.join(self)}.")
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(metric_names("binary"))
+        return iter(METRICS)
 
     def __len__(self) -> int:
-        return len(metric_names("binary"))
+        return len(METRICS)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self]
 
+    def select(self, *names: str) -> dict[str, "MetricScorer"]:
+        """Return the scorers of these metrics by name, for ``scoring`` of ``cross_validate`` and ``GridSearchCV``."""
+        for name in names:
+            if name not in METRICS:
+                raise InputError(
+                    f"names must be among {', '.join(METRICS)}; got {name!r}.",
+                    hint=nearest(str(name), list(METRICS)).strip(),
+                    argument="names",
+                    value=name,
+                )
+        return {name: self[name] for name in names}
+
     def of(self, metric: MetricLike) -> "MetricScorer":
         """Return the scorer of a metric, for example of ``ECC(cost=LinearCost(over=1, under=5))``."""
         measured = as_metric(metric)
-        if declared(measured, "kind") != "binary":
+        if declared(measured, "kind") not in _FORECASTS:
             raise InputError(
-                f"metric must measure the probability of an event; got {measured.name}, whose kind is "
-                f"{declared(measured, 'kind')!r}.",
+                f"metric must measure probabilities of an event, points or distributions; got {measured.name}, whose "
+                f"kind is {declared(measured, 'kind')!r}.",
                 argument="metric",
                 value=metric,
             )
@@ -70,7 +86,10 @@ class Scorers(Mapping[str, Any]):
 class MetricScorer(BaseEstimator):  # type: ignore[misc]
     """A scorer with the interface of scikit-learn, ``scorer(estimator, X, y)``; weights can be routed to it.
 
-    The event is the second of the estimator's two classes, whatever labels `y` holds.
+    A metric of probabilities measures ``predict_proba`` of a model with two classes; the event is the second class,
+    whatever labels `y` holds. A metric of points measures ``predict``. A metric of distributions measures the normal
+    distributions of ``predict(X, return_std=True)``, or the forecasts that ``predict`` returns (`Gaussian`,
+    `Quantiles`, `Samples`).
 
     Attributes
     ----------
@@ -108,11 +127,11 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        estimator : fitted classifier of two classes
-            The event is the second of its `classes_`.
+        estimator : fitted model
+            For metrics of scores a classifier of two classes; the event is the second of its `classes_`.
         X : array or frame of n rows
-            Features, as its `predict_proba` takes them.
-        y : column of n labels
+            Features, as its `predict_proba` or `predict` takes them.
+        y : column of n outcomes
         sample_weight, frequency : column, optional
             Importance of each row, or the number of equal rows; not both.
 
@@ -121,19 +140,10 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
         float
             Greater is better. For a metric with a target value, minus the distance from it.
         """
-        metric, classes = self.metric, np.asarray(estimator.classes_).tolist()
-        if len(classes) != 2:
-            raise InputError(
-                f"estimator must have two classes for {metric.name}; got {len(classes)}.",
-                hint="Use calibrant.classwise.",
-                argument="estimator",
-            )
-        column = _columns.read(y, "y")
-        _columns.refuse_missing([column])
-        p = np.asarray(estimator.predict_proba(X))[:, 1]
-        code = class_labels.codes(column, classes)
-        value = metric.value(ScoreTable.from_arrays(code, p, sample_weight=sample_weight, frequency=frequency))
-        direction: Any = getattr(metric, "direction", "lower")
+        given = {"sample_weight": sample_weight, "frequency": frequency}
+        options = {name: column for name, column in given.items() if column is not None}
+        value = _FORECASTS[declared(self.metric, "kind")](self.metric, estimator, X, y, options)
+        direction: Any = getattr(self.metric, "direction", "lower")
         if direction == "higher":
             return value
         return -value if direction == "lower" else -math.fabs(value - direction)
@@ -141,4 +151,45 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
     __call__ = score
 
 
+def _of_event(metric: Metric, estimator: Any, X: Any, y: Column, options: dict[str, Column]) -> float:
+    classes = np.asarray(estimator.classes_).tolist()
+    if len(classes) != 2:
+        raise InputError(
+            f"estimator must have two classes for {metric.name}; got {len(classes)}.",
+            hint="Use calibrant.classwise.",
+            argument="estimator",
+        )
+    column = _columns.read(y, "y")
+    _columns.refuse_missing([column])
+    p = np.asarray(estimator.predict_proba(X))[:, 1]
+    return metric.value(ScoreTable.from_arrays(class_labels.codes(column, classes), p, **options))
+
+
+def _of_point(metric: Any, estimator: Any, X: Any, y: Column, options: dict[str, Column]) -> float:
+    return float(metric(y, Point(estimator.predict(X)), **options))
+
+
+def _of_distribution(metric: Any, estimator: Any, X: Any, y: Column, options: dict[str, Column]) -> float:
+    if options:
+        raise InputError(
+            f"{next(iter(options))} must be None for {metric.name}; metrics of distributions take no weights.",
+            argument=next(iter(options)),
+        )
+    last = estimator
+    while hasattr(last, "steps"):  # a pipeline passes the option to its last step
+        last = last.steps[-1][1]
+    if "return_std" in inspect.signature(last.predict).parameters:
+        forecast: Any = Gaussian(*estimator.predict(X, return_std=True))
+    else:
+        forecast = estimator.predict(X)
+    if isinstance(forecast, np.ndarray) or forecast_kind(y, forecast) != "distribution":
+        raise InputError(
+            f"estimator must predict distributions for {metric.name}; got {type(forecast).__name__} from its predict.",
+            hint="Its predict takes return_std, or returns Gaussian, Quantiles or Samples.",
+            argument="estimator",
+        )
+    return float(metric(y, forecast, **options))
+
+
+_FORECASTS = {"binary": _of_event, "point": _of_point, "distribution": _of_distribution}
 scorers = Scorers()

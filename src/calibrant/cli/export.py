@@ -26,7 +26,21 @@ __all__ = ["export"]
 )
 @click.option(
     "--dialect",
-    type=click.Choice(["duckdb", "postgresql", "spark", "sqlite"]),
+    type=click.Choice(
+        [
+            "duckdb",
+            "postgresql",
+            "spark",
+            "sqlite",
+            "snowflake",
+            "bigquery",
+            "redshift",
+            "databricks",
+            "sqlserver",
+            "mysql",
+            "trino",
+        ]
+    ),
     default="duckdb",
     show_default=True,
     help="With --sql: the database.",

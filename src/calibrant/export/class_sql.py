@@ -65,7 +65,7 @@ def _columns(columns: Any, classes: list[Any]) -> list[Any]:
 
 def _softmax(map_: class_maps.Softmax, x: list[str], place: int, sql: Dialect) -> str:
     """1 / (1 + sum over j of exp(logit of j - logit of c)): no exponential of a logit itself overflows."""
-    logs = [f"ln({sql.between(each, map_.eps, 1.0)})" for each in x]
+    logs = [f"{sql.ln}({sql.between(each, map_.eps, 1.0)})" for each in x]
     terms = []
     for other in range(len(x)):
         if other != place:

@@ -57,7 +57,9 @@ def to_sql(
     column : str or sequence of str
         Name of the column of scores or point predictions; ``("t", "score")`` is the column score of t. Names are
         quoted.
-    dialect : {"duckdb", "postgresql", "spark", "sqlite"}
+    dialect : str
+        duckdb, postgresql, spark, sqlite, snowflake, bigquery, redshift, databricks, sqlserver (2022 or later, and
+        Azure), mysql (8.0.17 or later, and MariaDB) or trino.
     columns : sequence or mapping
         For a multiclass calibrator: the column of each class, in the order of `classes_`, or by class. For a
         recalibrator of distributions: ``{"mean": "mu", "sd": "sigma"}`` for normal forecasts, or levels to columns,
@@ -87,7 +89,9 @@ def to_sql(
     The expression is NULL where Python raises an error: for missing values and NaN, for scores outside [0, 1] by more
     than 1e-6 if the calibrator was fitted on probabilities, for class probabilities whose sum differs from 1 by more
     than 1e-6 per class, for standard deviations that are not positive, and for quantiles that cross. SQLite needs its
-    mathematical functions (3.35 or later, built with them) for logistic, beta and softmax maps.
+    mathematical functions (3.35 or later, built with them) for logistic, beta and softmax maps. MySQL reads a column
+    of text as numbers. Names are quoted, so upper and lower case count where the engine distinguishes quoted names:
+    a column that was created in Snowflake as ``score`` is named ``SCORE``.
 
     Examples
     --------
@@ -162,16 +166,18 @@ def _searched(edges: list[float], values: list[str], x: str, sql: Dialect) -> st
     """Return the value between whose edges x lies, by bisection: the depth is the logarithm of their number."""
     if not edges:
         return values[0]
-    half = len(edges) // 2
-    below = _searched(edges[:half], values[: half + 1], x, sql)
-    above = _searched(edges[half + 1 :], values[half + 1 :], x, sql)
-    return f"CASE WHEN {x} < {sql.number(edges[half])} THEN {below} ELSE {above} END"
+    branches = min(sql.fan_out, len(edges) + 1)
+    cuts = [branch * len(edges) // branches for branch in range(1, branches)]
+    starts, ends = [0, *(cut + 1 for cut in cuts)], [*cuts, len(edges)]
+    found = [_searched(edges[a:b], values[a : b + 1], x, sql) for a, b in zip(starts, ends, strict=True)]
+    whens = [f"WHEN {x} < {sql.number(edges[cut])} THEN {each}" for cut, each in zip(cuts, found[:-1], strict=True)]
+    return f"CASE {' '.join(whens)} ELSE {found[-1]} END"
 
 
 def _logistic(map_: maps.Logistic, x: str, sql: Dialect) -> str:
     if map_.on == "logit":
         inside = sql.between(x, map_.eps, 1 - map_.eps)
-        x = f"(ln({inside}) - ln(1 - {inside}))"
+        x = f"({sql.ln}({inside}) - {sql.ln}(1 - {inside}))"
     elif map_.domain == "probability":
         x = sql.between(sql.tiny.format(x=x), 0.0, 1.0)
     return _sigmoid(f"{sql.number(map_.slope)} * {x} + {sql.number(map_.intercept)}", sql)
@@ -179,9 +185,8 @@ def _logistic(map_: maps.Logistic, x: str, sql: Dialect) -> str:
 
 def _beta(map_: maps.BetaMap, x: str, sql: Dialect) -> str:
     inside = sql.between(x, map_.eps, 1 - map_.eps)
-    return _sigmoid(
-        f"{sql.number(map_.a)} * ln({inside}) - {sql.number(map_.b)} * ln(1 - {inside}) + {sql.number(map_.c)}", sql
-    )
+    low, high = f"{sql.ln}({inside})", f"{sql.ln}(1 - {inside})"
+    return _sigmoid(f"{sql.number(map_.a)} * {low} - {sql.number(map_.b)} * {high} + {sql.number(map_.c)}", sql)
 
 
 def _sigmoid(logit: str, sql: Dialect) -> str:

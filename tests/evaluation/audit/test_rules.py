@@ -102,13 +102,12 @@ def test_several_conditions_and_other_names_of_columns():
 @pytest.mark.parametrize("value", HOSTILE)
 def test_text_literals_are_quoted_in_each_dialect(value):
     for dialect in DIALECTS.values():
-        literal = dialect.text(value)
+        literal = dialect.text(value).removeprefix(dialect.text_prefix)
         assert literal[0] == literal[-1] == "'"
         inner = literal[1:-1]
-        if dialect.escapes:
-            assert inner.replace("\\\\", "").replace("\\'", "").count("'") == 0
-        else:
-            assert inner.replace("''", "").count("'") == 0
+        if any(mark == "\\" for mark, _ in dialect.escapes):
+            inner = inner.replace("\\\\", "").replace("\\'", "")
+        assert inner.replace("''", "").count("'") == 0
 
 
 def test_categories_without_a_literal_are_refused():

@@ -144,7 +144,7 @@ class Condition:
 def _literal(value: Any, feature: str, dialect: Dialect) -> str:
     """Return a category as an SQL literal."""
     if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
+        return dialect.truth(value)
     if isinstance(value, str) and "\0" not in value:
         return dialect.text(value)
     if isinstance(value, Real) and math.isfinite(value):

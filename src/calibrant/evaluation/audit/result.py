@@ -156,7 +156,8 @@ class Segment:
 
         Parameters
         ----------
-        dialect : {"duckdb", "postgresql", "spark", "sqlite"}
+        dialect : str
+            As in `to_sql`. SQL Server and Redshift ignore spaces at the end of text.
         columns : mapping, optional
             Names of columns that differ from those of the features: ``{"score": "p_default"}``.
 
