@@ -66,10 +66,12 @@ def slow(results: list[dict[str, Any]]) -> str:
     lines = []
     for each in results:
         alone, beside = each["without"], each["with"]
+        slow, asked = each["slow_clients"], 5 * each["slow_clients"]
         lines.append(
-            f"{each['slow_clients']:,} further connections that send nothing, half a request or an endless body, or ask "
-            f"for {5 * each['slow_clients']:,} histories at once and do not read the answers: p99 of the others {beside['p99_ms']:.0f} ms ({alone['p99_ms']:.0f} ms without "
-            f"them), {beside['requests_per_second']:.0f} requests per second ({alone['requests_per_second']:.0f})."
+            f"{slow:,} further connections that send nothing, half a request or an endless body, or ask for {asked:,} "
+            f"histories at once and do not read the answers: p99 of the others {beside['p99_ms']:.0f} ms "
+            f"({alone['p99_ms']:.0f} ms without them), {beside['requests_per_second']:.0f} requests per second "
+            f"({alone['requests_per_second']:.0f})."
         )
     return "\n\n".join(lines)
 
