@@ -95,10 +95,6 @@ class PriorShift(ScoreMap):
         Returns
         -------
         PriorShift
-
-        Returns
-        -------
-        PriorShift
             It is fitted.
 
         Examples
