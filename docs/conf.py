@@ -25,6 +25,7 @@ extensions = [
     "myst_parser",
     "mathml",
     "references",
+    "signatures",
 ]
 autosummary_generate = True
 autodoc_typehints = "none"

@@ -190,6 +190,17 @@ def test_every_public_method_has_the_sections_of_numpydoc():
     assert not {name: missing for name, missing in found.items() if missing}
 
 
+def test_pages_of_classes_show_the_settings(monkeypatch):
+    for library in ("sphinx", "sklearn"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    monkeypatch.syspath_prepend(DOCS / "_extensions")
+    show = import_module("signatures").show_settings
+    hidden = "(*args, **options)"  # what Sphinx finds in a base class
+    assert show(None, "class", "", cb.Platt, None, hidden, None)[0].startswith("(*, on='logit', smoothing=True")
+    assert show(None, "class", "", cb.VennAbers, None, hidden, None)[0] == "()"
+    assert show(None, "method", "", cb.Platt.fit, None, "(X, y)", None) == ("(X, y)", None)
+
+
 def test_every_public_member_of_a_class_has_a_docstring():
     for library in ("sklearn", "matplotlib"):
         pytest.importorskip(library, reason=f"{library} is not installed")
