@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.atomic_files import write_file
 from calibrant._support.columns import read
 from calibrant._support.errors import Argument, InputError, MissingExtraError
 from calibrant._support.frame_output import frame_from_columns
@@ -135,8 +136,8 @@ def _write_artifacts(result: Any, folder: Path) -> None:
     from calibrant import plots
 
     result.to_html(folder / "report.html")
-    (folder / "evaluation.json").write_text(result.to_json(), encoding="utf-8")
-    result.to_frame().to_csv(folder / "metrics.csv", index=False)
+    write_file(folder / "evaluation.json", result.to_json())
+    write_file(folder / "metrics.csv", result.to_frame().to_csv(index=False))
     display = result.plot()
     for kind in ("png", "svg"):
         plots.save(display, folder / f"overview.{kind}")
@@ -144,7 +145,7 @@ def _write_artifacts(result: Any, folder: Path) -> None:
     (folder / "breakdowns").mkdir()
     for name, breakdown in result.breakdowns.items():
         file = re.sub(r"[^\w\-. ]", "_", name)
-        _table(breakdown).to_csv(folder / "breakdowns" / f"{file}.csv", index=False)
+        write_file(folder / "breakdowns" / f"{file}.csv", _table(breakdown).to_csv(index=False))
 
 
 def _table(breakdown: Any) -> Any:
