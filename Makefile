@@ -51,7 +51,7 @@ demo-monitor: $(VENV)/demo.stamp  ## serve a simulated month of three models, on
 check: lint types  ## lint, types and the fast tests (under two minutes): run it before each commit
 	$(BIN)/python -m pytest -q -n auto -m "not slow" $(FAST)
 
-test: $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp)  ## everything that CI checks (25 minutes on two cores)
+test: $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp)  ## everything that CI checks (12 minutes on two cores)
 	$(BIN)/python tools/check_kernel.py
 	$(MAKE) --no-print-directory --jobs=2 $(TOGETHER) docs $(CORE)/stamp types lint reproduce-quick
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
