@@ -82,7 +82,7 @@ def _cost(line: MetricResult, breakdown: Breakdown | None, e: Evaluation) -> str
         more = "more" if line.value > 0 else "fewer"
         return f"{abs(line.value) * rows:,.4g} {more} events predicted than observed in {rows:,.6g} {unit}"
     if line.name in ("ECE", "ACE"):
-        return f"{line.value * rows:,.4g} over all rows, if each point of over- or underestimation costs 1"
+        return f"over- or underestimation by {line.value * rows:,.4g} events in {rows:,.6g} {unit}"
     if breakdown is not None and "rejected" in breakdown.per_bin:
         return f"{breakdown.per_bin['rejected'].sum():,.6g} of {rows:,.6g} rows have a score that the test rejects"
     if line.name == "Brier":
