@@ -181,7 +181,7 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
         scores = "0" if e.kind == "multiclass" else "0 or 1"
         also = f" The model {directions}." if directions else ""
         return f"{what} of {scores}, which no calibrated model allows.{also}"
-    which = f"it {directions}" if directions else "the deviation is local"
+    which = f"the model {directions}" if directions else "the deviation is local"
     text = f"A deviation is significant ({p_text(e.pvalue)}); {which}."
     if e.settings.is_absolute:
         value = format_deviation(e, e.equivalence.value)
