@@ -26,7 +26,7 @@ def test_only_miscalibrated_scores_fail(scores, call):
     assert not result["passed"]
     suite = ElementTree.parse("j.xml").getroot().find("testsuite")
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
-    assert "it overestimates" in suite.find("testcase/failure").get("message")
+    assert "the model overestimates" in suite.find("testcase/failure").get("message")
 
 
 @pytest.mark.parametrize(
