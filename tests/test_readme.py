@@ -172,6 +172,12 @@ def test_the_other_blocks_run(block, names, tmp_path, monkeypatch):
     exec(BLOCKS[block], names)
 
 
+def test_the_number_of_sql_dialects_is_right():
+    from calibrant._support.sql_dialects import DIALECTS
+
+    assert f"of {len(DIALECTS)} dialects" in README
+
+
 def page(name):
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 

@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
+from calibrant._support.arrays import true_runs
 from calibrant._support.typing import Bools, Floats
 
 __all__ = ["NumberFormat", "format_pvalue", "p_text", "round_up", "runs_text"]
@@ -63,10 +62,10 @@ def round_up(count: float) -> int:
 def runs_text(points: Floats, chosen: Bools, most: int = 3) -> str:
     """Return the runs of neighbouring points that are chosen, in words.
 
+    >>> import numpy as np
     >>> runs_text(np.array([0.1, 0.2, 0.3, 0.5]), np.array([True, True, False, True]))
     '0.1 to 0.2, 0.5'
     """
-    turns = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(chosen, dtype=np.int8), [0]])))
-    ends = [(points[a], points[z - 1]) for a, z in zip(turns[::2], turns[1::2], strict=True)]
+    ends = [(points[a], points[z - 1]) for a, z in true_runs(chosen)]
     shown = [f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}" for low, high in ends[:most]]
     return ", ".join(shown) + (f" and {len(ends) - most} more ranges" if len(ends) > most else "")

@@ -11,12 +11,10 @@ from calibrant._support.formatting import p_text
 from calibrant._support.typing import Column
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.inference.event_rates import EventRate, estimate_event_rate
+from calibrant.inference.event_rates import DOUBTFUL, EventRate, estimate_event_rate
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["PriorShift"]
-
-_DOUBTFUL = 0.01
 
 
 class PriorShift(ScoreMap):
@@ -155,7 +153,7 @@ def _doubts(rate: EventRate) -> Iterator[str]:
     """Yield why a correction by an estimated event rate may be wrong."""
     if math.isnan(rate.check.pvalue):
         yield "The assumption of the estimated event rate cannot be checked with so few rows."
-    elif rate.check.pvalue < _DOUBTFUL:
+    elif rate.check.pvalue < DOUBTFUL:
         changed = f"The scores of events or of other rows have changed ({p_text(rate.check.pvalue)})"
         yield f"{changed}, so the estimated event rate is not valid."
     if rate.miscalibrated_reference:

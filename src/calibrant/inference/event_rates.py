@@ -28,7 +28,7 @@ EventRateMethod: TypeAlias = Literal["em", "bbse"]
 _FEWEST_PER_BIN = 20
 _MOST_BINS = 10
 _TINY = 1e-12
-_DOUBTFUL = 0.01  # level of the test of the reference rows
+DOUBTFUL = 0.01  # p-value below which the assumption, or the calibration of the reference rows, is in doubt
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,7 +206,7 @@ def _miscalibration(table: ScoreTable) -> tuple[Note, ...]:
     if line is None:
         return ()
     gain = 2 * (log_likelihood(line[0] * x + line[1], table.n, table.k) - log_likelihood(x, table.n, table.k))
-    if chdtrc(2, max(gain, 0.0)) >= _DOUBTFUL:
+    if chdtrc(2, max(gain, 0.0)) >= DOUBTFUL:
         return ()
     mean = float(np.sum(table.n * table.score)) / float(table.size)
     rates = f"mean score {100 * mean:.3g} %, event rate {100 * table.prevalence:.3g} %"

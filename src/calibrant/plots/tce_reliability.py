@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.path import Path
 
+from calibrant._support.arrays import true_runs
 from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
@@ -545,7 +546,7 @@ def _outline(place: int, violin: Violin, shown: Any) -> Path | None:
     """Return the parts of a violin where `shown` is true, as closed shapes that reach half way to their neighbours."""
     at, half = violin.at, _HALF * violin.width
     parts = []
-    for first, after in _runs(shown):
+    for first, after in true_runs(shown):
         y, x = _part_points(at, half, first, after)
         vertices = np.concatenate([np.column_stack([place - x, y]), np.column_stack([place + x, y])[::-1]])
         parts.append(Path(np.concatenate([vertices, vertices[:1]]), closed=True))
@@ -555,16 +556,10 @@ def _outline(place: int, violin: Violin, shown: Any) -> Path | None:
 def _spine(place: int, violin: Violin, shown: Any) -> Path | None:
     """Return the same parts as lines, for narrow bins."""
     parts = []
-    for first, after in _runs(shown):
+    for first, after in true_runs(shown):
         y, _ = _part_points(violin.at, violin.width, first, after)
         parts.append([(float(place), float(y[0])), (float(place), float(y[-1]))])
     return strokes(*parts) if parts else None
-
-
-def _runs(shown: Any) -> list[tuple[int, int]]:
-    """Return the runs of true values: first index, and index after the last."""
-    turns = np.flatnonzero(np.diff(np.concatenate([[False], shown, [False]]).astype(np.int8)))
-    return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
 
 
 def _part_points(at: Any, half: Any, first: int, after: int) -> tuple[Any, Any]:

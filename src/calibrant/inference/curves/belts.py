@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import logistic
+from calibrant._support.arrays import true_runs
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.formatting import p_text
 from calibrant._support.frame_output import frame_from_columns
@@ -116,9 +117,7 @@ class CalibrationBelt:
             raise InputError(f"level must be one of {sorted(self.limits)}; got {level!r}.", argument="level")
         (low, high), found = self.limits[level], []
         for side, outside in (("above", low > self.diagonal), ("below", high < self.diagonal)):
-            turns = np.flatnonzero(np.diff(np.concatenate([[0], outside.astype(np.int8), [0]])))
-            pairs = zip(turns[::2], turns[1::2], strict=True)
-            found += [(float(self.score[a]), float(self.score[z - 1]), side) for a, z in pairs]
+            found += [(float(self.score[a]), float(self.score[z - 1]), side) for a, z in true_runs(outside)]
         return sorted(found)
 
     def to_frame(self, backend: str = "pandas") -> Any:

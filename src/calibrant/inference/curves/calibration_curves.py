@@ -218,7 +218,7 @@ def calibration_curve(
     Local: the curve is that of R's ``loess(surface="direct")``. Its bands are for the event rate, not for the smoothed
     rate: their centre is the curve less an estimate of its bias, that is the spline above plus the local regression of
     the residuals of that spline, and their width contains the error of both. With fewer than 200 rows of either outcome
-    the bands are those of the spline, because these would cover too little; a note says so. A note counts the points
+    the bands are those of the spline, because its own would cover too little; a note says so. A note counts the points
     where the curve lies outside its band; where the outcomes determine no spline, the bands ignore the bias, and a note
     says so.
 
