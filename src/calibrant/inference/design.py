@@ -154,7 +154,7 @@ class Design:
         assert self.rows is not None
         label = self._code * len(bins) + bins.labels[self.rows.places[0]]
         size = self.rows.n_draws * len(bins)
-        sums = np.bincount(label, weights=self._residuals(fitted, None), minlength=size).astype(np.float64)
+        sums = np.asarray(np.bincount(label, weights=self._residuals(fitted, None), minlength=size), dtype=np.float64)
         return sums.reshape(self.rows.n_draws, len(bins))
 
     def covariance(self, bins: LogOddsBins, d: float | None = 0.0) -> Floats:
@@ -166,8 +166,8 @@ class Design:
         if self.rows is None:
             return independent
         sums = self.cluster_bin_sums(bins, bins.fitted if d is None else bins.shifted(d))
-        centred = sums - sums.mean(axis=0)
-        found: Floats = centred.T @ centred * (sums.shape[0] / (sums.shape[0] - 1))
+        sums -= sums.mean(axis=0)
+        found: Floats = sums.T @ sums * (sums.shape[0] / (sums.shape[0] - 1))
         return found if np.trace(found) >= np.trace(independent) else independent
 
     def score_information(self, columns: Floats, fitted: Floats) -> Floats:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator, SeedSequence
+from numpy.random import SeedSequence
 
 from calibrant import _kernels
 from calibrant._support.errors import Argument, InputError
@@ -115,7 +115,7 @@ def bootstrap_sampler(table: ScoreTable) -> Callable[[Stream], ScoreTable]:
     of squares q count as s^2 / q rows of weight q / s, which preserves mean and variance of their sum.
     """
     if table.importance:
-        return lambda stream: _poisson_replicate(table, stream.generator())
+        return _poisson_sampler(table)
     counts = CountSampler(table)
     return lambda stream: compact(table.score, *counts.bootstrap(stream))
 
@@ -206,17 +206,27 @@ def compact(score: Floats, n: Any, k: Any, *squares: Floats) -> ScoreTable:
     return ScoreTable(score[used], n[used], k[used], *(column[used] for column in squares))
 
 
-def _poisson_replicate(table: ScoreTable, rng: Generator) -> ScoreTable:
+def _poisson_sampler(table: ScoreTable) -> Callable[[Stream], ScoreTable]:
     assert table.w2 is not None
     k2 = event_squares(table)
-    sums, squares = list[Floats](), list[Floats]()
-    for total, square in ((table.k, k2), (table.n - table.k, table.w2 - k2)):
-        some = (total > 0) & (square > 0)
-        weight = np.divide(square, total, out=np.ones(total.size), where=some)
-        sums.append(weight * rng.poisson(np.where(some, total / weight, 0.0)))
-        squares.append(weight * sums[-1])
-    replicate = compact(table.score, sums[0] + sums[1], sums[0], squares[0] + squares[1], squares[0])
-    return replicate if len(replicate) else table  # an empty replicate, possible with very few rows
+    parts = [_poisson_rows(table.k, k2), _poisson_rows(table.n - table.k, table.w2 - k2)]
+
+    def sample(stream: Stream) -> ScoreTable:
+        rng = stream.generator()
+        (events, events2), (others, others2) = (
+            (sums := weight * rng.poisson(rows), weight * sums) for weight, rows in parts
+        )
+        replicate = compact(table.score, events + others, events, events2 + others2, events2)
+        return replicate if len(replicate) else table  # an empty replicate, possible with very few rows
+
+    return sample
+
+
+def _poisson_rows(total: Floats, square: Floats) -> tuple[Floats, Floats]:
+    """Return the weight and the number of rows that have these sums of weights and of their squares."""
+    some = (total > 0) & (square > 0)
+    weight = np.divide(square, total, out=np.ones(total.size), where=some)
+    return weight, np.where(some, total / weight, 0.0)
 
 
 @dataclass(frozen=True)
