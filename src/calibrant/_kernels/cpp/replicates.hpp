@@ -250,13 +250,14 @@ class Replicates {
             }
             const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b);
             for (std::size_t j = 0; j < some; ++j)
-                measure(n[0], k[j], scores[0], add(of_rows[0], of_events[j]), advance(out, r + j), space);
+                measure(loops, n[0], k[j], scores[0], add(of_rows[0], of_events[j]), advance(out, r + j), space);
         }
     }
 
     void resample(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
-        resample_by(loops, count, out, [&](std::size_t r, std::uint8_t* times) {
-            bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r), times);
+        resample_by(loops, count, out, [&](std::size_t r, std::size_t some, Times& times) {
+            for (std::size_t j = 0; j < some; ++j)
+                bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r + j), times[j].count.data());
         });
     }
 
@@ -264,12 +265,15 @@ class Replicates {
     // i if `order` is null.
     void resample_drawn(const Loops& loops, const std::uint8_t* drawn, const std::int32_t* order, std::size_t count,
                         Sums out) const {
-        resample_by(loops, count, out, [&](std::size_t r, std::uint8_t* times) {
-            const std::uint8_t* const of_replicate = drawn + r * rows_.size;
-            if (order == nullptr) std::copy_n(of_replicate, rows_.size, times);
-            else
-                for (std::size_t i = 0; i < rows_.size; ++i) times[i] = of_replicate[order[i]];
-            std::fill(times + rows_.size, times + event_.size(), std::uint8_t{0});
+        PooledVector<std::uint32_t> words(order == nullptr ? 0 : rows_.size);
+        resample_by(loops, count, out, [&](std::size_t r, std::size_t some, Times& times) {
+            const std::uint8_t* const of_first = drawn + r * rows_.size;
+            if (order != nullptr) reorder(of_first, order, some, words, times);
+            for (std::size_t j = 0; j < some; ++j) {
+                std::uint8_t* const to = times[j].count.data();
+                if (order == nullptr) std::copy_n(of_first + j * rows_.size, rows_.size, to);
+                std::fill(to + rows_.size, to + event_.size(), std::uint8_t{0});
+            }
         });
     }
 
@@ -288,7 +292,7 @@ class Replicates {
             k[0].add(loops);
             Scores64::add(loops, n, 1, score_.data(), scores);
             const auto of_rows = linear_sums(loops, n, 1, &Plan::Linear::a), of_events = linear_sums(loops, k, 1, &Plan::Linear::b);
-            measure(n[0], k[0], scores[0], add(of_rows[0], of_events[0]), advance(out, r), space);
+            measure(loops, n[0], k[0], scores[0], add(of_rows[0], of_events[0]), advance(out, r), space);
         }
     }
 
@@ -311,12 +315,36 @@ class Replicates {
     std::size_t size() const { return rows_.size; }
 
   private:
-    // `draw` writes how often each row occurs in replicate r.
+    using Times = std::vector<Counts64<std::uint8_t>>;
+
+    // Writes the draws of each row in the order of the table. Words hold the draws of a row in all replicates, so that each
+    // row is looked up once.
+    void reorder(const std::uint8_t* drawn, const std::int32_t* order, std::size_t replicates,
+                 PooledVector<std::uint32_t>& words, Times& times) const {
+        static_assert(kTogether == 4, "a word has one byte per replicate");
+        const std::uint8_t* of[kTogether];
+        for (std::size_t j = 0; j < kTogether; ++j) of[j] = drawn + std::min(j, replicates - 1) * rows_.size;
+        std::uint32_t* const word = words.data();
+        const std::size_t size = rows_.size;
+        for (std::size_t i = 0; i < size; ++i)
+            word[i] = of[0][i] | std::uint32_t{of[1][i]} << 8 | std::uint32_t{of[2][i]} << 16 | std::uint32_t{of[3][i]} << 24;
+        std::uint32_t found[kBlock] = {};
+        for (std::size_t first = 0; first < size; first += kBlock) {
+            const std::size_t some = std::min(kBlock, size - first);
+            for (std::size_t i = 0; i < some; ++i) found[i] = word[order[first + i]];
+            for (std::size_t j = 0; j < replicates; ++j) {  // all of a block: there is room for whole blocks
+                std::uint8_t* const to = times[j].count.data() + first;
+                for (std::size_t i = 0; i < kBlock; ++i) to[i] = static_cast<std::uint8_t>(found[i] >> (8 * j));
+            }
+        }
+    }
+
+    // `draw` writes how often each row occurs in some replicates, from replicate r on.
     template <class Draw>
     void resample_by(const Loops& loops, std::size_t count, Sums out, Draw draw) const {
         const std::size_t together = std::min(count, kTogether);
         std::vector<Counts64<Count>> n(together), k(together);
-        std::vector<Counts64<std::uint8_t>> times(together);
+        Times times(together);
         std::vector<Scores64> scores(together);
         for (std::size_t j = 0; j < together; ++j) {
             n[j].resize(rows_.entries);
@@ -327,7 +355,7 @@ class Replicates {
         Workspace space;
         for (std::size_t r = 0; r < count; r += together) {
             const std::size_t some = std::min(together, count - r);
-            for (std::size_t j = 0; j < some; ++j) draw(r + j, times[j].count.data());
+            draw(r, some, times);
             const auto linear = linear_sums(loops, times, some, &Plan::Linear::rows);
             for (std::size_t j = 0; j < some; ++j) {
                 keep_events(times[j].count, events);
@@ -337,7 +365,8 @@ class Replicates {
                 k[j].add(loops);
             }
             Scores64::add(loops, n, some, score_.data(), scores);
-            for (std::size_t j = 0; j < some; ++j) measure(n[j], k[j], scores[j], linear[j], advance(out, r + j), space);
+            for (std::size_t j = 0; j < some; ++j)
+                measure(loops, n[j], k[j], scores[j], linear[j], advance(out, r + j), space);
         }
     }
 
@@ -400,7 +429,7 @@ class Replicates {
     }
 
     template <class Drawn>
-    void measure(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
+    void measure(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
                  const std::vector<double>& linear, Sums out, Workspace& space) const {
         std::vector<std::size_t>& start = space.start;
         std::vector<Before>& all = space.before;
@@ -420,7 +449,7 @@ class Replicates {
             sum_bins(before, start, out);
         }
         std::copy(linear.begin(), linear.end(), out.linear);
-        for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(n, k, each, space);
+        for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(loops, n, k, each, space);
     }
 
     static std::vector<double> add(std::vector<double> sums, const std::vector<double>& more) {
@@ -501,10 +530,10 @@ class Replicates {
     }
 
     template <class Drawn>
-    std::int64_t count_rejected(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Plan::Blocks& blocks,
-                                Workspace& space) const {
+    std::int64_t count_rejected(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k,
+                                const Plan::Blocks& blocks, Workspace& space) const {
         const Entries<Drawn> entries{n.count.data(), k.count.data(), n.before.data(), k.before.data(), rows_.entries};
-        pava_bc(entries, blocks.n_min, blocks.n_max, space.blocks);
+        pava_bc(loops, entries, blocks.n_min, blocks.n_max, space.blocks);
         AcceptanceCache& cache = cache_of(blocks.alpha);
         space.doubtful.clear();
         std::int64_t rejected = 0;
