@@ -14,7 +14,7 @@ from calibrant.metrics import log_odds
 from calibrant.metrics.bins import information_bins
 from calibrant.metrics.log_odds import LogOddsBins, ScoreLogits
 from calibrant.metrics.slope_intercept import Logits
-from calibrant.tables.residuals import event_squares, row_squares, squared_residuals
+from calibrant.tables.residuals import bernoulli_variance, event_squares, row_squares, squared_residuals
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Design"]
@@ -37,6 +37,11 @@ class Design:
     def __post_init__(self) -> None:
         if self.rows is not None:
             check_clusters(self.rows.n_draws)
+
+    def forget(self) -> None:
+        """Drop the arrays that were computed; they are computed again on demand."""
+        for name in vars(self).keys() - {"table", "rows"}:
+            del vars(self)[name]
 
     @property
     def is_independent(self) -> bool:
@@ -172,7 +177,7 @@ class Design:
 
     def score_information(self, columns: Floats, fitted: Floats) -> Floats:
         """Return the information of a logistic regression: sums of n q (1 - q) times products of two columns."""
-        found: Floats = (columns * (self.table.n * fitted * (1 - fitted))) @ columns.T
+        found: Floats = (columns * bernoulli_variance(self.table.n, fitted)) @ columns.T
         return found
 
     def score_covariance(self, columns: Floats, fitted: Floats) -> Floats:
