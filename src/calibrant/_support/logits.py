@@ -20,10 +20,10 @@ def logit(score: Floats, eps: float) -> Floats:
     return in_pieces(of_piece, score)
 
 
-def expit(x: Floats) -> Floats:
-    """Return 1 / (1 + exp(-x)), the inverse of the logit."""
+def expit(x: Floats, out: Floats | None = None) -> Floats:
+    """Return 1 / (1 + exp(-x)), the inverse of the logit; in `out` if it is given, which may be x."""
     with np.errstate(over="ignore"):  # 1 / inf is 0, as intended
-        return in_pieces(_expit, x)
+        return in_pieces(_expit, x, out=out)
 
 
 def _expit(x: Floats) -> Floats:

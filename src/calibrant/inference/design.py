@@ -180,10 +180,11 @@ class Design:
         found: Floats = (columns * bernoulli_variance(self.table.n, fitted)) @ columns.T
         return found
 
-    def score_covariance(self, columns: Floats, fitted: Floats) -> Floats:
+    def score_covariance(self, columns: Floats, fitted: Floats, information: Floats | None = None) -> Floats:
         """Return the covariance of the sums of column * weight * (event - fitted), one sum per column of scores.
 
-        Robust, by clusters where there are any; for counts at least that of independent Bernoulli outcomes.
+        Robust, by clusters where there are any; for counts at least that of independent Bernoulli outcomes, which is
+        the `score_information`, if it is known.
         """
         if self.rows is not None:
             return self.cluster_score_covariance(columns, fitted)
@@ -191,7 +192,7 @@ class Design:
         if self.table.importance:
             return robust
         # Squared residuals of fitted rows are too small; counts have at least the Bernoulli variance.
-        bernoulli = self.score_information(columns, fitted)
+        bernoulli = self.score_information(columns, fitted) if information is None else information
         return robust if np.trace(robust) > np.trace(bernoulli) else bernoulli
 
     def cluster_score_covariance(self, columns: Iterable[Floats], fitted: Floats) -> Floats:

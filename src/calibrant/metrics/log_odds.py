@@ -201,7 +201,9 @@ class LogOddsBins:
     def shifted(self, d: Floats | float) -> Floats:
         """Return the scores shifted by `d` in log-odds, one value for all bins or one per bin."""
         if isinstance(d, np.ndarray):
-            return _shifted(self.scores.x, d, self._sizes)
+            moved: Floats = np.repeat(d, self._sizes)
+            moved += self.scores.x
+            return expit(moved, out=moved)
         return self.scores.at_scores[0] if d == 0 else expit(self.scores.x + d)
 
 
@@ -251,22 +253,19 @@ def offsets(x: Floats, n: Floats, events: Floats, start: Ints, at_x: Floats | No
     rows = np.add.reduceat(n, start)
     predicted = np.add.reduceat(n * (expit(x) if at_x is None else at_x), start)
     d = _log_odds(events, rows) - _log_odds(predicted, rows)  # exact where a bin has one score
+    q, terms = np.empty(x.size), np.empty(x.size)  # memory that all steps use
     for _ in range(_NEWTON_STEPS):
-        q = _shifted(x, d, sizes)
-        gap = events - np.add.reduceat(n * q, start)
-        slope = np.add.reduceat(bernoulli_variance(n, q), start)
+        np.add(x, d if d.size == 1 else np.repeat(d, sizes), out=q)
+        expit(q, out=q)
+        gap = events - np.add.reduceat(np.multiply(n, q, out=terms), start)
+        np.subtract(1, q, out=q)
+        slope = np.add.reduceat(np.multiply(terms, q, out=terms), start)
         step = np.minimum(np.maximum(gap / np.maximum(slope, _STEP), -2.0), 2.0)
         d = d + step
-        if np.abs(step).max() < 1e-12 * (1 + np.abs(d).max()):
+        # A Newton step squares the error, so after a step of 1e-7 only rounding error is left.
+        if np.abs(step).max() < 1e-7 * (1 + np.abs(d).max()):
             break
     return d
-
-
-def _shifted(x: Floats, d: Floats, sizes: Ints) -> Floats:
-    """Return expit(x + d) with one d per bin."""
-    moved = np.repeat(d, sizes)
-    moved += x
-    return expit(moved)
 
 
 def _log_odds(events: Floats, rows: Floats) -> Floats:

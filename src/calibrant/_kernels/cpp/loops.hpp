@@ -55,6 +55,9 @@ struct Loops {
     void (*add_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* lanes);
     void (*add_wide_products)(const std::uint16_t* count, const double* x, std::size_t blocks, double* lanes);
 
+    // The same for counts of 0 and 1.
+    void (*add_chosen)(const std::uint8_t* count, const double* x, std::size_t blocks, double* lanes);
+
     // Adds up the counts of a block, of which at most 255 are rows.
     void (*add_up)(const std::uint8_t* n, const std::uint8_t* k, BlockSums& sums);
     void (*add_up_wide)(const std::uint16_t* n, const std::uint16_t* k, BlockSums& sums);

@@ -129,6 +129,13 @@ void add_products(const Loops&, const Count* count, const double* x, std::size_t
         for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += static_cast<double>(count[i + l]) * x[i + l];
 }
 
+template <class Count>
+void add_terms(const Loops& loops, const Count* count, const double* x, std::size_t blocks, double* lanes, bool chosen) {
+    if constexpr (sizeof(Count) == 1)
+        if (chosen) return loops.add_chosen(count, x, blocks, lanes);
+    add_products(loops, count, x, blocks, lanes);
+}
+
 // Replicates whose sums are added up together. Numbers that all of them need, such as scores, are then read from memory
 // once: a piece of them, and of the counts of a replicate, stays in the cache.
 constexpr std::size_t kTogether = 4;
@@ -248,7 +255,7 @@ class Replicates {
                 gather(drawn, k[j].count);
                 k[j].add(loops);
             }
-            const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b);
+            const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b, rows_.single);
             for (std::size_t j = 0; j < some; ++j)
                 measure(loops, n[0], k[j], scores[0], add(of_rows[0], of_events[j]), advance(out, r + j), space);
         }
@@ -457,18 +464,20 @@ class Replicates {
         return sums;
     }
 
-    // Sums of counts times coefficients over all entries, or all rows, of the first of these replicates.
+    // Sums of counts times coefficients over all entries, or all rows, of the first of these replicates. Counts may be 0
+    // and 1 only.
     template <class Drawn>
     std::vector<std::vector<double>> linear_sums(const Loops& loops, const std::vector<Counts64<Drawn>>& of,
                                                  std::size_t replicates,
-                                                 std::vector<double> Plan::Linear::* coefficient) const {
+                                                 std::vector<double> Plan::Linear::* coefficient,
+                                                 bool chosen = false) const {
         std::vector<std::vector<double>> totals(replicates);
         for (const auto& each : plan_.linear) {
             double lanes[kTogether][kLanes] = {};
             in_pieces(of[0].count.size() / kBlock, [&](std::size_t first, std::size_t blocks) {
                 for (std::size_t r = 0; r < replicates; ++r)
-                    add_products(loops, of[r].count.data() + first * kBlock, (each.*coefficient).data() + first * kBlock,
-                                 blocks, lanes[r]);
+                    add_terms(loops, of[r].count.data() + first * kBlock, (each.*coefficient).data() + first * kBlock,
+                              blocks, lanes[r], chosen);
             });
             for (std::size_t r = 0; r < replicates; ++r)
                 totals[r].push_back(std::accumulate(lanes[r], lanes[r] + kLanes, 0.0));
