@@ -6,6 +6,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError
 from calibrant._support.logits import expit
+from calibrant._support.pieces import in_pieces
 from calibrant._support.typing import Floats, Weights
 
 __all__ = ["NotConvergedError", "clip_and_merge", "find_separation", "fit", "log_likelihood"]
@@ -74,8 +75,13 @@ def log_likelihood(eta: Floats, n: Weights, k: Weights) -> float:
 
     The logarithm of the less likely outcome is that of the likelier one minus abs(eta).
     """
-    size = np.abs(eta)
-    return float(np.sum(-n * np.log1p(np.exp(-size)) - np.where(eta > 0, n - k, k) * size))
+
+    def terms(eta: Floats, n: Weights, k: Weights) -> Floats:
+        size = np.abs(eta)
+        found: Floats = -n * np.log1p(np.exp(-size)) - np.where(eta > 0, n - k, k) * size
+        return found
+
+    return float(np.sum(in_pieces(terms, eta, n, k)))
 
 
 def find_separation(n: Weights, k: Weights) -> tuple[bool, bool]:

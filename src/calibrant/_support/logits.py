@@ -3,6 +3,7 @@
 import numpy as np
 
 from calibrant._support.errors import InputError
+from calibrant._support.pieces import in_pieces
 from calibrant._support.typing import Floats
 
 EPS = 2.0**-24  # scores are clipped to [EPS, 1 - EPS] before the logit
@@ -10,19 +11,24 @@ EPS = 2.0**-24  # scores are clipped to [EPS, 1 - EPS] before the logit
 
 def logit(score: Floats, eps: float) -> Floats:
     """Return the logits of scores clipped to [eps, 1 - eps]."""
-    rest = np.clip(score, eps, 1 - eps)
-    logits: Floats = np.log(rest)
-    # In place, here and below: allocating memory for many rows costs as much as the arithmetic.
-    np.negative(rest, out=rest)
-    logits -= np.log1p(rest, out=rest)
-    return logits
+
+    def of_piece(score: Floats) -> Floats:
+        inside = np.clip(score, eps, 1 - eps)
+        found: Floats = np.log(inside) - np.log1p(-inside)
+        return found
+
+    return in_pieces(of_piece, score)
 
 
-def expit(x: Floats) -> Floats:
-    """Return 1 / (1 + exp(-x)), the inverse of the logit."""
-    values: Floats = np.negative(x)
+def expit(x: Floats, out: Floats | None = None) -> Floats:
+    """Return 1 / (1 + exp(-x)), the inverse of the logit; in `out` if it is given, which may be x."""
     with np.errstate(over="ignore"):  # 1 / inf is 0, as intended
-        np.exp(values, out=values)
+        return in_pieces(_expit, x, out=out)
+
+
+def _expit(x: Floats) -> Floats:
+    values: Floats = np.negative(x)
+    np.exp(values, out=values)
     values += 1
     return np.reciprocal(values, out=values)
 

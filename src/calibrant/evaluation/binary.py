@@ -78,11 +78,13 @@ def evaluate_table(
     """Evaluate one table, without groups.
 
     `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `stored` holds bootstrap
-    replicates that were drawn for several tables; `design` and `measured` are those of the table, if they are known.
+    replicates that were drawn for several tables; `measured` are the values of the table, if they are known. A `design`
+    that is given is also that of the details; the caller lets it forget its arrays when they are complete.
     """
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
-    design = None if few_clusters else design or Design(table, rows)
+    later = None if few_clusters else design or Design(table, rows)
+    design = None if few_clusters else design or Design(table, rows)  # the details do not hold its arrays
     measured = measured or PanelValues.measure(table, settings)
     breakdowns, values = dict(measured.breakdowns), measured.values
     panel = {name: metric for name, metric in settings.metrics.items() if measured.exists(name)}
@@ -104,7 +106,6 @@ def evaluate_table(
         shown = {name: metric.without_inference() for name, metric in shown.items()}
     equivalence = _equivalence(found, decision, settings, few_clusters)
     tested, ece = breakdowns[_test_based(breakdowns)], _breakdown_of_ece(breakdowns)
-    later = None if design is None else Design(table, rows)  # without the arrays that the decision needed
     details = BinaryDetails(decision, equivalence, MeasuredTable(table, later, tested, ece, settings, seed))
     return Evaluation("binary", table, shown, breakdowns, details, settings, own_notes=notes)
 

@@ -94,6 +94,8 @@ def compare_scores(
     if not stored and smooth:
         stored = _stored(paired, list(smooth.values()), settings, seed, progress)
     found += _from_replicates(models, rest, stored, settings)
+    for design in designs:
+        design.forget()
     little = sum(pair.has_little_information for pair in pairs)
     notes = (Note("little_information", little, _LITTLE),) if little else ()
     return Comparison(models, adjust_differences(found), settings, notes)

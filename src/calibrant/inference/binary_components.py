@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from calibrant._support.pieces import in_pieces
 from calibrant.inference.design import Design
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.information_bins import MIN_WEIGHTED_EVENTS
@@ -14,6 +15,7 @@ from calibrant.inference.residual_tests import (
 )
 from calibrant.inference.tails import binomial_two_sided, saddlepoint_two_sided, student_two_sided
 from calibrant.metrics import log_odds
+from calibrant.tables.residuals import bernoulli_variance
 
 __all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components", "in_the_large_test"]
 
@@ -80,12 +82,12 @@ def _slope(design: Design) -> list[TestResult]:
     table = design.table
     whole = design.logits.whole
     x, q = design.logits.x, whole.fitted
-    information = design.logits.n * q * (1 - q)
+    information = bernoulli_variance(design.logits.n, q)
     contrast = x - np.sum(information * x) / np.sum(information)
-    model = float(np.sum(information * contrast**2))
+    model = float(np.sum(in_pieces(lambda weight, c: weight * c**2, information, contrast)))
     if len(table) < 2 or not model > 1e-12 * np.sum(information):
         return []
-    score = float(np.sum(contrast * (table.k - table.n * q)))
+    score = float(np.sum(in_pieces(lambda c, k, n, q: c * (k - n * q), contrast, table.k, table.n, q)))
     design_effect = float(whole.fitted_variance[0] / np.sum(information))
     variance = max(model * design_effect, row_variance(design, q, contrast))
     statistic = score / variance**0.5

@@ -49,7 +49,7 @@ def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
         inverse = np.linalg.inv(bread)
     except np.linalg.LinAlgError:
         return ()
-    variance = inverse @ design.score_covariance(columns, q) @ inverse
+    variance = inverse @ design.score_covariance(columns, q, bread) @ inverse
     errors, quantile = np.sqrt(np.diag(variance)), _quantile(design, level)
     found = []
     for name, value, error, null in zip(("calibration slope", "Cox intercept"), line, errors, (1.0, 0.0), strict=True):

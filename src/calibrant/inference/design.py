@@ -14,7 +14,7 @@ from calibrant.metrics import log_odds
 from calibrant.metrics.bins import information_bins
 from calibrant.metrics.log_odds import LogOddsBins, ScoreLogits
 from calibrant.metrics.slope_intercept import Logits
-from calibrant.tables.residuals import event_squares, row_squares, squared_residuals
+from calibrant.tables.residuals import bernoulli_variance, event_squares, row_squares, squared_residuals
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Design"]
@@ -37,6 +37,11 @@ class Design:
     def __post_init__(self) -> None:
         if self.rows is not None:
             check_clusters(self.rows.n_draws)
+
+    def forget(self) -> None:
+        """Drop the arrays that were computed; they are computed again on demand."""
+        for name in vars(self).keys() - {"table", "rows"}:
+            del vars(self)[name]
 
     @property
     def is_independent(self) -> bool:
@@ -172,13 +177,14 @@ class Design:
 
     def score_information(self, columns: Floats, fitted: Floats) -> Floats:
         """Return the information of a logistic regression: sums of n q (1 - q) times products of two columns."""
-        found: Floats = (columns * (self.table.n * fitted * (1 - fitted))) @ columns.T
+        found: Floats = (columns * bernoulli_variance(self.table.n, fitted)) @ columns.T
         return found
 
-    def score_covariance(self, columns: Floats, fitted: Floats) -> Floats:
+    def score_covariance(self, columns: Floats, fitted: Floats, information: Floats | None = None) -> Floats:
         """Return the covariance of the sums of column * weight * (event - fitted), one sum per column of scores.
 
-        Robust, by clusters where there are any; for counts at least that of independent Bernoulli outcomes.
+        Robust, by clusters where there are any; for counts at least that of independent Bernoulli outcomes, which is
+        the `score_information`, if it is known.
         """
         if self.rows is not None:
             return self.cluster_score_covariance(columns, fitted)
@@ -186,7 +192,7 @@ class Design:
         if self.table.importance:
             return robust
         # Squared residuals of fitted rows are too small; counts have at least the Bernoulli variance.
-        bernoulli = self.score_information(columns, fitted)
+        bernoulli = self.score_information(columns, fitted) if information is None else information
         return robust if np.trace(robust) > np.trace(bernoulli) else bernoulli
 
     def cluster_score_covariance(self, columns: Iterable[Floats], fitted: Floats) -> Floats:

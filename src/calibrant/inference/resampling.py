@@ -31,7 +31,7 @@ _MOST_ROWS = 2**27  # beyond, the probabilities of single rows would differ by m
 THREADS_FROM = 100_000  # rows: below, most of the time is spent in Python, which runs one thread at a time
 THREADS_FROM_IN_KERNEL = 10_000  # rows, where the kernel does all the work
 _BLOCKS_PER_THREAD = 8
-_ROWS_PER_BLOCK = 1e7  # of all replicates of a block
+_ROWS_PER_BLOCK = 1.2e7  # of all replicates of a block
 _MOST_ROWS_AT_ONCE = 5e8  # of the replicates in memory, about 6 bytes each
 
 PURPOSES = ("bootstrap", "null")
@@ -268,7 +268,8 @@ class PairedRows:
         """
         used = check_scores(rows)
         tables = [count_checked(replace(used, forecasts=(forecast,))) for forecast in used.forecasts]
-        places = tuple(_places(forecast.values) for forecast in used.forecasts)
+        pairs = zip(used.forecasts, tables, strict=True)
+        places = tuple(_places(forecast.values, len(table)) for forecast, table in pairs)
         event, cluster, weight = used.y.values.astype(np.int64), used.cluster_codes, used.size
         if weight is not None and not used.importance and cluster is None:
             if weight.sum() > _MOST_ROWS:
@@ -332,11 +333,14 @@ class PairedRows:
         return compact(score, total(weight), total(weight * self.event), *squares)
 
 
-def _places(values: Floats) -> Ints:
-    """Return the rank of each value among the distinct values."""
+def _places(values: Floats, distinct: int) -> Ints:
+    """Return the rank of each value among the distinct values, of which so many exist."""
     order = np.argsort(values)
-    ordered = values[order]
     places = np.empty(values.size, dtype=np.int64)
+    if distinct == values.size:
+        places[order] = np.arange(values.size)
+        return places
+    ordered = values[order]
     places[order] = np.cumsum(np.append(False, ordered[1:] != ordered[:-1])[: values.size])
     return places
 

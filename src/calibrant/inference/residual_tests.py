@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from calibrant._support.pieces import in_pieces
 from calibrant._support.typing import Floats
 from calibrant.inference.cluster_sums import trace_of_square
 from calibrant.inference.design import Design
@@ -28,7 +29,7 @@ MIN_CLUSTERS_FOR_BINS = 20
 def row_variance(design: Design, fitted: Floats, contrast: Floats | None = None) -> float:
     """Return the sum of squared residuals of independent rows: the variance of their sum, also if miscalibrated."""
     terms = squared_residuals(design.table, fitted)
-    return float(np.sum(terms if contrast is None else contrast**2 * terms))
+    return float(np.sum(terms if contrast is None else in_pieces(lambda c, term: c**2 * term, contrast, terms)))
 
 
 def contrast_test(design: Design, contrast: Floats) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from calibrant.inference.resampling import (
 from calibrant.inference.shared_draws import StoredReplicates
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
 from calibrant.tables.partition import Partition
-from calibrant.tables.residuals import event_squares
+from calibrant.tables.residuals import bernoulli_variance, event_squares, squared_residuals
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_forecast
 
@@ -188,12 +188,12 @@ class BinarySample:
         Outcomes of a model that underestimates vary more than its scores imply, by the ratio of the Brier score to its
         expectation. The null of weights and clusters has the variance of the data.
         """
-        p, n, k = self.table.score, self.table.n, self.table.k
-        expected = float(np.sum(n * p * (1 - p)))
+        p = self.table.score
+        expected = float(np.sum(bernoulli_variance(self.table.n, p)))
         # Where almost no noise is expected, null replicates have none, and the quotient may overflow.
         if not self.has_exact_null or expected < 1e-200:
             return 1.0
-        return float(np.sqrt(max(1.0, np.sum(k * (1 - p) ** 2 + (n - k) * p**2) / max(expected, 1e-290))))
+        return float(np.sqrt(max(1.0, np.sum(squared_residuals(self.table, p)) / max(expected, 1e-290))))
 
     @cached_property
     def error_bounds(self) -> LogOddsDeviation:

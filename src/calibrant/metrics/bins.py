@@ -15,10 +15,12 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import is_number
+from calibrant._support.pieces import in_pieces
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.partition import Partition
+from calibrant.tables.residuals import bernoulli_variance
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
@@ -243,13 +245,17 @@ class EqualInformation:
                 argument="bins",
                 value=self,
             )
-        share = table.n * table.score * (1 - table.score)
+        share = bernoulli_variance(table.n, table.score)
         total = float(share.sum())
         if total < _NO_INFORMATION:
             return Partition.from_cuts(table, [])
         count = self.n_bins or information_bins(_effective(table, share, total))
-        middle = (np.cumsum(share) - share / 2) / total
-        label = np.minimum(np.floor(middle * count + _SLACK), count - 1)
+
+        def labels(up_to: Floats, share: Floats) -> Floats:
+            middle = (up_to - share / 2) / total
+            return np.minimum(np.floor(middle * count + _SLACK), count - 1)
+
+        label = in_pieces(labels, np.cumsum(share), share)
         start = np.flatnonzero(np.concatenate([[True], label[1:] != label[:-1]]))
         return Partition.from_cuts(table, _merged(start, np.add.reduceat(share, start), _LEAST_SHARE * total / count))
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from calibrant._support.cached_properties import cached_property
 from calibrant._support.logits import expit
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.pieces import in_pieces
+from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
-from calibrant.tables.residuals import event_squares
+from calibrant.tables.residuals import bernoulli_variance, event_squares
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["LogOddsBins", "LogOddsError", "ScoreLogits", "log_odds_error"]
@@ -62,7 +63,7 @@ class ScoreLogits:
     def at_scores(self) -> tuple[Floats, Floats]:
         """The scores by their logits, q = expit(x), and n q (1 - q)."""
         q = expit(self.x)
-        return q, self.n * q * (1 - q)
+        return q, bernoulli_variance(self.n, q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,8 @@ class LogOddsBins:
     @cached_property
     def residual(self) -> Floats:
         """Events less expected events of each bin."""
-        return self.total(self.table.k - self.table.n * self.table.score)
+        table = self.table
+        return self.total(in_pieces(lambda k, n, p: k - n * p, table.k, table.n, table.score))
 
     @cached_property
     def information(self) -> Floats:
@@ -129,8 +131,11 @@ class LogOddsBins:
     @cached_property
     def excess_kurtosis(self) -> Floats:
         """Mean of 1 - 6 p (1 - p) in each bin, weighted by information."""
-        own = self.scores.n * self.table.score * (1 - self.table.score)
-        return self.total(own * (1 - 6 * self.table.score * (1 - self.table.score))) / self.information
+
+        def terms(n: Floats, p: Floats) -> Floats:
+            return n * p * (1 - p) * (1 - 6 * p * (1 - p))
+
+        return self.total(in_pieces(terms, self.scores.n, self.table.score)) / self.information
 
     @cached_property
     def error(self) -> Floats:
@@ -141,7 +146,7 @@ class LogOddsBins:
         half = 0.5 * mean_weight(self.table)
         least = np.minimum(half, self.n / 2)
         events = np.clip(self.k, least, self.n - least)
-        return offsets(self.scores.x, self.scores.n, events, self.start)
+        return offsets(self.scores.x, self.scores.n, events, self.start, self.scores.at_scores[0])
 
     @cached_property
     def fitted(self) -> Floats:
@@ -163,7 +168,7 @@ class LogOddsBins:
         return self.total(self.scores.at_scores[1]) if d == 0 else self._curvature(self.shifted(d))
 
     def _curvature(self, q: Floats) -> Floats:
-        return self.total(self.scores.n * q * (1 - q))
+        return self.total(bernoulli_variance(self.scores.n, q))
 
     def variance(self, d: float = 0.0) -> Floats:
         """Return the variance of the residual sum of each bin if the log-odds error is `d` and rows are independent.
@@ -196,12 +201,18 @@ class LogOddsBins:
     def shifted(self, d: Floats | float) -> Floats:
         """Return the scores shifted by `d` in log-odds, one value for all bins or one per bin."""
         if isinstance(d, np.ndarray):
-            return _shifted(self.scores.x, d, self._sizes)
+            moved: Floats = np.repeat(d, self._sizes)
+            moved += self.scores.x
+            return expit(moved, out=moved)
         return self.scores.at_scores[0] if d == 0 else expit(self.scores.x + d)
 
 
 def logits(score: Floats) -> Floats:
     """Return the logits of scores clipped to [2**-53, 1 - 2**-53]."""
+    return in_pieces(_logits, score)
+
+
+def _logits(score: Floats) -> Floats:
     p = np.maximum(score, _STEP)
     rest = np.where(p == 1.0, _STEP, 1 - p)
     return np.log(p) - np.log(rest)
@@ -209,8 +220,12 @@ def logits(score: Floats) -> Floats:
 
 def information(table: ScoreTable) -> Floats:
     """Return the information of each table row: n p (1 - p); 0 where it is so small that its square underflows."""
-    found = table.n * table.score * (1 - table.score)
-    return np.where(found > _MIN_INFORMATION, found, 0.0)
+
+    def of_piece(n: Weights, p: Floats) -> Floats:
+        found = n * p * (1 - p)
+        return np.where(found > _MIN_INFORMATION, found, 0.0)
+
+    return in_pieces(of_piece, table.n, table.score)
 
 
 def mean_weight(table: ScoreTable) -> float:
@@ -229,27 +244,28 @@ def effective_information(scores: ScoreLogits) -> float:
     return whole**2 / float(scores.whole.variance()[0])
 
 
-def offsets(x: Floats, n: Floats, events: Floats, start: Ints) -> Floats:
-    """Return for each bin the d with sum of n expit(x + d) = events, by Newton's method with bounded steps."""
+def offsets(x: Floats, n: Floats, events: Floats, start: Ints, at_x: Floats | None = None) -> Floats:
+    """Return for each bin the d with sum of n expit(x + d) = events, by Newton's method with bounded steps.
+
+    `at_x` is expit(x), if it is known.
+    """
     sizes = np.diff(np.append(start, x.size))
-    rows, predicted = np.add.reduceat(n, start), np.add.reduceat(n * expit(x), start)
+    rows = np.add.reduceat(n, start)
+    predicted = np.add.reduceat(n * (expit(x) if at_x is None else at_x), start)
     d = _log_odds(events, rows) - _log_odds(predicted, rows)  # exact where a bin has one score
+    q, terms = np.empty(x.size), np.empty(x.size)  # memory that all steps use
     for _ in range(_NEWTON_STEPS):
-        q = _shifted(x, d, sizes)
-        expected = n * q
-        gap = events - np.add.reduceat(expected, start)
+        np.add(x, d if d.size == 1 else np.repeat(d, sizes), out=q)
+        expit(q, out=q)
+        gap = events - np.add.reduceat(np.multiply(n, q, out=terms), start)
         np.subtract(1, q, out=q)
-        expected *= q
-        step = np.minimum(np.maximum(gap / np.maximum(np.add.reduceat(expected, start), _STEP), -2.0), 2.0)
+        slope = np.add.reduceat(np.multiply(terms, q, out=terms), start)
+        step = np.minimum(np.maximum(gap / np.maximum(slope, _STEP), -2.0), 2.0)
         d = d + step
-        if np.abs(step).max() < 1e-12 * (1 + np.abs(d).max()):
+        # A Newton step squares the error, so after a step of 1e-7 only rounding error is left.
+        if np.abs(step).max() < 1e-7 * (1 + np.abs(d).max()):
             break
     return d
-
-
-def _shifted(x: Floats, d: Floats, sizes: Ints) -> Floats:
-    """Return expit(x + d) with one d per bin."""
-    return expit(x + (d if d.size == 1 else np.repeat(d, sizes)))
 
 
 def _log_odds(events: Floats, rows: Floats) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
+from calibrant._support.pieces import in_pieces
 from calibrant._support.typing import Floats
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.tables.score_table import ScoreTable
@@ -50,7 +51,7 @@ class Brier(UnbinnedMetric):
         tuple of two arrays
             See ``linear_terms`` of `Metric`.
         """
-        return score**2, (1 - score) ** 2 - score**2
+        return score**2, in_pieces(lambda p: (1 - p) ** 2 - p**2, score)
 
     def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
         """Return the value of rows in any order, or None where a table is needed; see `Metric`.
@@ -117,11 +118,12 @@ class LogLoss(UnbinnedMetric):
         """
         if not _has_both_classes(score, label):
             return None
-        terms = np.empty(score.size)
-        for first in range(0, score.size, _CHUNK):  # so few rows that all steps find them in the cache
-            which = slice(first, first + _CHUNK)
-            own = score[which].astype(np.float64)
-            terms[which] = np.where(label[which] != 0, _event_loss(own), _other_loss(own)) / _LARGEST_LOSS
+
+        def losses(score: NDArray[Any], label: NDArray[Any]) -> Floats:
+            own = score.astype(np.float64)
+            return np.where(label != 0, _event_loss(own), _other_loss(own)) / _LARGEST_LOSS
+
+        terms = in_pieces(losses, score, label)
         sums = _kernels.row_sums(terms, label, _ONE_BIN)  # None if a loss is infinite
         return None if sums is None else float(sums[2][0]) * _LARGEST_LOSS / label.size
 
@@ -139,8 +141,8 @@ class LogLoss(UnbinnedMetric):
             See ``linear_terms`` of `Metric`.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            other = -np.log1p(-score)
-            return other, -np.log(score) - other
+            other = in_pieces(lambda p: -np.log1p(-p), score)
+            return other, in_pieces(lambda p, other: -np.log(p) - other, score, other)
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,6 @@ class StratifiedBrier(UnbinnedMetric):
 
 
 _ONE_BIN = np.array([-math.inf, math.inf])
-_CHUNK = 1 << 13
 # Exact sums take numbers in [0, 1], so losses, at most 745 for the smallest double, are divided by this power of two.
 _LARGEST_LOSS = 1024.0
 

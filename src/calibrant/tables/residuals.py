@@ -1,11 +1,10 @@
 """Sums of squared weights and squared residuals of the scores of a table."""
 
-import numpy as np
-
+from calibrant._support.pieces import in_pieces
 from calibrant._support.typing import Floats, Weights
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["event_squares", "residual_variance", "row_squares", "squared_residuals"]
+__all__ = ["bernoulli_variance", "event_squares", "residual_variance", "row_squares", "squared_residuals"]
 
 
 def row_squares(table: ScoreTable) -> Weights:
@@ -24,12 +23,15 @@ def squared_residuals(table: ScoreTable, fitted: Floats) -> Floats:
     Its sum over independent rows is the variance of the sum of w (y - fitted). It holds for miscalibrated models, and
     where weights depend on outcomes.
 
+    >>> import numpy as np
     >>> squared_residuals(ScoreTable.from_counts([0.5], [4], [1]), np.array([0.5]))
     array([1.])
     """
-    events, rows = event_squares(table), row_squares(table)
-    found: Floats = events * (1 - fitted) ** 2 + (rows - events) * fitted**2
-    return found
+
+    def of_piece(events: Weights, rows: Weights, fitted: Floats) -> Floats:
+        return events * (1 - fitted) ** 2 + (rows - events) * fitted**2
+
+    return in_pieces(of_piece, event_squares(table), row_squares(table), fitted)
 
 
 def residual_variance(table: ScoreTable) -> Floats:
@@ -40,4 +42,9 @@ def residual_variance(table: ScoreTable) -> Floats:
     """
     if table.importance:
         return squared_residuals(table, table.score)
-    return np.asarray(table.n * table.score * (1 - table.score))
+    return bernoulli_variance(table.n, table.score)
+
+
+def bernoulli_variance(n: Weights, p: Floats) -> Floats:
+    """Return n p (1 - p)."""
+    return in_pieces(lambda n, p: n * p * (1 - p), n, p)

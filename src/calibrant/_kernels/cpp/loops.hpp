@@ -19,6 +19,17 @@ constexpr std::size_t kColumns = 4;  // that are added up together
 // Signed sums of the groups of a block of 64 rows: bit i of the index is set where row i counts positively.
 using SignedGroups = double[kGroups][kSigns][kColumns];
 
+// Counts up to and including each entry of a block; all are at most 255.
+struct BlockSums {
+    alignas(64) std::uint8_t n[kBlock], k[kBlock];
+};
+
+// The smallest of some values, and the last entry that has it.
+struct Lowest {
+    std::int32_t value;
+    std::uint32_t last;
+};
+
 struct Loops {
     const char* instruction_set;
 
@@ -43,6 +54,16 @@ struct Loops {
     // Adds counts times x of all blocks to 32 lanes, lane l those of entries l, l + 32, ...
     void (*add_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* lanes);
     void (*add_wide_products)(const std::uint16_t* count, const double* x, std::size_t blocks, double* lanes);
+
+    // The same for counts of 0 and 1.
+    void (*add_chosen)(const std::uint8_t* count, const double* x, std::size_t blocks, double* lanes);
+
+    // Adds up the counts of a block, of which at most 255 are rows.
+    void (*add_up)(const std::uint8_t* n, const std::uint8_t* k, BlockSums& sums);
+    void (*add_up_wide)(const std::uint16_t* n, const std::uint16_t* k, BlockSums& sums);
+
+    // The lowest k times `rows` less n times `events` over the sums of a block. Products must be below 2^25.
+    Lowest (*lowest)(const BlockSums& sums, std::int32_t rows, std::int32_t events);
 
     // The signed sums of all groups of a block, from its values.
     void (*tabulate_signs)(const double (*x)[kColumns], SignedGroups groups);

@@ -117,7 +117,7 @@ Output<std::int64_t> pava_bc_entries(Input<Count> n, Input<Count> k, std::int64_
         fill_prefix(n.data(), size, prefix_n);
         fill_prefix(k.data(), size, prefix_k);
         check_sums(prefix_n[blocks_of(size)], prefix_k[blocks_of(size)]);
-        pava_bc(Entries<Count>{n.data(), k.data(), prefix_n, prefix_k, size}, n_min, n_max, blocks);
+        pava_bc(loops(), Entries<Count>{n.data(), k.data(), prefix_n, prefix_k, size}, n_min, n_max, blocks);
     }
     return to_array(starts_of(blocks));
 }

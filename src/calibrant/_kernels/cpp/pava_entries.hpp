@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "entries.hpp"
+#include "loops.hpp"
 #include "pava.hpp"
 
 namespace calibrant {
@@ -17,19 +18,25 @@ using CountBlock = Block<std::int64_t>;
 //
 // The top block merges with the one below as soon as `difference_`, the determinant of their counts, is not positive. An
 // entry changes it by k n' - n k', where n' and k' are the counts of the block below. So a run of entries is added at once
-// if the difference stays positive when its rows without events come first.
+// if the difference stays positive when its rows without events come first. Otherwise whole blocks of 64 entries are added
+// at once (`add_block`), and the entries of the others in groups of eight or one by one.
 template <class Count>
 class EntryPooling {
   public:
-    EntryPooling(const Entries<Count>& entries, std::int64_t n_min, std::int64_t n_max, std::vector<CountBlock>& below)
-        : entries_(entries), n_min_(n_min), n_max_(n_max), below_(below) {}
+    EntryPooling(const Loops& loops, const Entries<Count>& entries, std::int64_t n_min, std::int64_t n_max,
+                 std::vector<CountBlock>& below)
+        : loops_(loops), entries_(entries), n_min_(n_min), n_max_(n_max), below_(below) {}
 
     // Adds the entries before `body`, and the others as the tail; the blocks are in `below` then.
     void run(std::size_t body) {
         std::size_t i = present(0, body);
         const bool any = i < body;
         if (any) begin(i);
-        for (i += any; i < body;) i = top_.n < n_min_ ? grow(i, body) : extend(i, body);
+        for (i += any; i < body;) {
+            const std::size_t begin = i, end = std::min(body, (i / kEntriesPerBlock + 1) * kEntriesPerBlock);
+            if (end - begin == kEntriesPerBlock) i = add_block(begin);
+            if (i == begin) i = top_.n < n_min_ ? grow(i, end) : extend(i, end);
+        }
         const std::size_t tail = present(body, entries_.size);
         if (tail < entries_.size) add_tail(tail, any);
         if (any || tail < entries_.size) below_.push_back(top_);
@@ -38,6 +45,7 @@ class EntryPooling {
   private:
     static constexpr std::size_t kSmallGroup = 8;
     static constexpr std::int64_t kFewRows = 16;  // blocks of fewer rows seldom take whole groups
+    static constexpr std::int64_t kMostRows = 255, kMostProduct = std::int64_t{1} << 25;  // of `Lowest`
 
     struct Run {  // sums of consecutive entries
         std::int64_t n, k;
@@ -52,13 +60,16 @@ class EntryPooling {
         top_ = {entry, static_cast<std::int64_t>(entries_.n[entry]), static_cast<std::int64_t>(entries_.k[entry])};
     }
 
+    Run sums_of_block(std::size_t i) const {
+        const std::size_t b = i / kEntriesPerBlock;
+        return {entries_.prefix_n[b + 1] - entries_.prefix_n[b], entries_.prefix_k[b + 1] - entries_.prefix_k[b]};
+    }
+
     // Calls add(run) for the next 64 or eight entries as long as it returns true; returns the next entry.
     template <class Add>
     std::size_t add_runs(std::size_t i, std::size_t end, Add add) const {
         const auto many = [&] {
-            const std::size_t b = i / kEntriesPerBlock;
-            return i % kEntriesPerBlock == 0 && i + kEntriesPerBlock <= end &&
-                   add(Run{entries_.prefix_n[b + 1] - entries_.prefix_n[b], entries_.prefix_k[b + 1] - entries_.prefix_k[b]});
+            return i % kEntriesPerBlock == 0 && i + kEntriesPerBlock <= end && add(sums_of_block(i));
         };
         const auto few = [&] {
             return i % kSmallGroup == 0 && i + kSmallGroup <= end &&
@@ -70,6 +81,92 @@ class EntryPooling {
             else break;
         }
         return i;
+    }
+
+    // Adds the next 64 entries at once and returns the next entry, which is i if it cannot.
+    //
+    // Let `base` be the last block with at least n_min rows and `held` the smaller one above it, if there is one. Added one
+    // by one, base takes all rows up to an entry if this does not raise its mean. So it ends with the last entry up to which
+    // its mean is lowest; all entries together must be too few for a block of more than n_min rows.
+    std::size_t add_block(std::size_t i) {
+        const Run run = sums_of_block(i);
+        const bool alone = top_.n >= n_min_;
+        const Run held = alone ? Run{0, 0} : Run{top_.n, top_.k};
+        if (held.n + run.n > n_min_ || (!alone && other_.n == 0)) return i;
+        const std::size_t end = i + kEntriesPerBlock;
+        if (!alone && difference_ > (run.n - run.k) * other_.k) {
+            take(run);
+            return end;
+        }
+        const CountBlock base = alone ? top_ : below_.back();
+        const CountBlock before{base.start, base.n + held.n, base.k + held.k};
+        BlockSums sums;
+        if (before.n + run.n > n_max_ || !add_up(i, run, before.n + run.n, sums)) return i;
+        const Lowest found = lowest(sums, base);
+        if (found.value + (alone ? 0 : difference_) <= 0) return extend_base(i, held.n, before, sums, found);
+        if (alone) begin_above(base, present(i, end), run);
+        else take(run);
+        return end;
+    }
+
+    // Adds the entries up to the one with the lowest mean to the block of at least n_min rows, and the others to one above.
+    // If it takes blocks below, its mean rises, and the other entries are left to be added.
+    std::size_t extend_base(std::size_t i, std::int64_t held, CountBlock before, const BlockSums& sums, Lowest found) {
+        const std::size_t last = lowest_mean(sums, before, found), end = i + kEntriesPerBlock;
+        const std::size_t others = below_.size() - (held > 0);
+        std::size_t kept = others;
+        CountBlock base{before.start, before.n + sums.n[last], before.k + sums.k[last]};
+        if (!merge_below(base, kept, held + sums.n[last])) return i;
+        below_.resize(kept);
+        const std::size_t next = present(i + last + 1, end);
+        if (next < end && kept == others) {
+            begin_above(base, next, {sums.n[kBlock - 1] - sums.n[last], sums.k[kBlock - 1] - sums.k[last]});
+            return end;
+        }
+        top_ = base;
+        compare();
+        return next;
+    }
+
+    // The last entry of a block up to which the mean, together with the rows before, is lowest, by the method of Dinkelbach:
+    // `found` has the lowest difference from some mean, then from the mean up to that entry, and so on.
+    std::size_t lowest_mean(const BlockSums& sums, const CountBlock& before, Lowest found) const {
+        for (;;) {
+            const std::int64_t n = sums.n[found.last], k = sums.k[found.last];
+            const CountBlock up_to{before.start, before.n + n, before.k + k};
+            found = lowest(sums, up_to);
+            if (found.value == k * up_to.n - n * up_to.k) return found.last;
+        }
+    }
+
+    Lowest lowest(const BlockSums& sums, const CountBlock& than) const {
+        return loops_.lowest(sums, static_cast<std::int32_t>(than.n), static_cast<std::int32_t>(than.k));
+    }
+
+    // Adds up the counts of 64 entries if they, and their products with so many rows, are as small as `Lowest` needs.
+    bool add_up(std::size_t i, Run run, std::int64_t rows, BlockSums& sums) const {
+        if (run.k > run.n || run.n > kMostRows || run.n * rows >= kMostProduct) return false;
+        if constexpr (sizeof(Count) == 1) loops_.add_up(entries_.n + i, entries_.k + i, sums);
+        if constexpr (sizeof(Count) == 2) loops_.add_up_wide(entries_.n + i, entries_.k + i, sums);
+        return sizeof(Count) <= 2;
+    }
+
+    // Merges a block with the first `count` blocks below as long as it must; `count` is the number that is left then. So
+    // many of its rows were `added` at once: returns whether n_max decides alike for any part of them.
+    bool merge_below(CountBlock& block, std::size_t& count, std::int64_t added) const {
+        for (; count > 0; --count) {
+            const CountBlock& next = below_[count - 1];
+            if (block.k * next.n > block.n * next.k || next.n + block.n - added > n_max_) return true;
+            if (next.n + block.n > n_max_) return false;
+            block = {next.start, next.n + block.n, next.k + block.k};
+        }
+        return true;
+    }
+
+    void begin_above(const CountBlock& base, std::size_t entry, Run run) {
+        below_.push_back(base);
+        top_ = {entry, run.n, run.k};
+        compare();
     }
 
     // Adds entries while the top block has fewer rows than n_min: it takes them whatever their rates.
@@ -159,6 +256,7 @@ class EntryPooling {
         top_ = {entry, n, k};
     }
 
+    const Loops& loops_;
     const Entries<Count>& entries_;
     const std::int64_t n_min_, n_max_;
     std::vector<CountBlock>& below_;
@@ -182,11 +280,12 @@ std::size_t tail_start(const Entries<Count>& entries, std::int64_t n_min) {
 
 // The blocks of PAVA-BC from left to right: those of the table without the absent entries.
 template <class Count>
-void pava_bc(const Entries<Count>& entries, std::int64_t n_min, std::int64_t n_max, std::vector<CountBlock>& blocks) {
+void pava_bc(const Loops& loops, const Entries<Count>& entries, std::int64_t n_min, std::int64_t n_max,
+             std::vector<CountBlock>& blocks) {
     blocks.clear();
     const std::size_t body = tail_start(entries, n_min);
     if (entries.total_n() < (std::int64_t{1} << 31))
-        return EntryPooling<Count>(entries, n_min, n_max, blocks).run(body);
+        return EntryPooling<Count>(loops, entries, n_min, n_max, blocks).run(body);
     Pooling<WideCounts> pooling(n_min, n_max);
     for (std::size_t i = 0; i < body; ++i)
         if (entries.n[i] != 0) pooling.add(i, entries.n[i], entries.k[i]);

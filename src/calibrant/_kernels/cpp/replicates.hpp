@@ -129,6 +129,13 @@ void add_products(const Loops&, const Count* count, const double* x, std::size_t
         for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += static_cast<double>(count[i + l]) * x[i + l];
 }
 
+template <class Count>
+void add_terms(const Loops& loops, const Count* count, const double* x, std::size_t blocks, double* lanes, bool chosen) {
+    if constexpr (sizeof(Count) == 1)
+        if (chosen) return loops.add_chosen(count, x, blocks, lanes);
+    add_products(loops, count, x, blocks, lanes);
+}
+
 // Replicates whose sums are added up together. Numbers that all of them need, such as scores, are then read from memory
 // once: a piece of them, and of the counts of a replicate, stays in the cache.
 constexpr std::size_t kTogether = 4;
@@ -248,15 +255,16 @@ class Replicates {
                 gather(drawn, k[j].count);
                 k[j].add(loops);
             }
-            const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b);
+            const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b, rows_.single);
             for (std::size_t j = 0; j < some; ++j)
-                measure(n[0], k[j], scores[0], add(of_rows[0], of_events[j]), advance(out, r + j), space);
+                measure(loops, n[0], k[j], scores[0], add(of_rows[0], of_events[j]), advance(out, r + j), space);
         }
     }
 
     void resample(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
-        resample_by(loops, count, out, [&](std::size_t r, std::uint8_t* times) {
-            bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r), times);
+        resample_by(loops, count, out, [&](std::size_t r, std::size_t some, Times& times) {
+            for (std::size_t j = 0; j < some; ++j)
+                bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r + j), times[j].count.data());
         });
     }
 
@@ -264,12 +272,15 @@ class Replicates {
     // i if `order` is null.
     void resample_drawn(const Loops& loops, const std::uint8_t* drawn, const std::int32_t* order, std::size_t count,
                         Sums out) const {
-        resample_by(loops, count, out, [&](std::size_t r, std::uint8_t* times) {
-            const std::uint8_t* const of_replicate = drawn + r * rows_.size;
-            if (order == nullptr) std::copy_n(of_replicate, rows_.size, times);
-            else
-                for (std::size_t i = 0; i < rows_.size; ++i) times[i] = of_replicate[order[i]];
-            std::fill(times + rows_.size, times + event_.size(), std::uint8_t{0});
+        PooledVector<std::uint32_t> words(order == nullptr ? 0 : rows_.size);
+        resample_by(loops, count, out, [&](std::size_t r, std::size_t some, Times& times) {
+            const std::uint8_t* const of_first = drawn + r * rows_.size;
+            if (order != nullptr) reorder(of_first, order, some, words, times);
+            for (std::size_t j = 0; j < some; ++j) {
+                std::uint8_t* const to = times[j].count.data();
+                if (order == nullptr) std::copy_n(of_first + j * rows_.size, rows_.size, to);
+                std::fill(to + rows_.size, to + event_.size(), std::uint8_t{0});
+            }
         });
     }
 
@@ -288,7 +299,7 @@ class Replicates {
             k[0].add(loops);
             Scores64::add(loops, n, 1, score_.data(), scores);
             const auto of_rows = linear_sums(loops, n, 1, &Plan::Linear::a), of_events = linear_sums(loops, k, 1, &Plan::Linear::b);
-            measure(n[0], k[0], scores[0], add(of_rows[0], of_events[0]), advance(out, r), space);
+            measure(loops, n[0], k[0], scores[0], add(of_rows[0], of_events[0]), advance(out, r), space);
         }
     }
 
@@ -311,12 +322,36 @@ class Replicates {
     std::size_t size() const { return rows_.size; }
 
   private:
-    // `draw` writes how often each row occurs in replicate r.
+    using Times = std::vector<Counts64<std::uint8_t>>;
+
+    // Writes the draws of each row in the order of the table. Words hold the draws of a row in all replicates, so that each
+    // row is looked up once.
+    void reorder(const std::uint8_t* drawn, const std::int32_t* order, std::size_t replicates,
+                 PooledVector<std::uint32_t>& words, Times& times) const {
+        static_assert(kTogether == 4, "a word has one byte per replicate");
+        const std::uint8_t* of[kTogether];
+        for (std::size_t j = 0; j < kTogether; ++j) of[j] = drawn + std::min(j, replicates - 1) * rows_.size;
+        std::uint32_t* const word = words.data();
+        const std::size_t size = rows_.size;
+        for (std::size_t i = 0; i < size; ++i)
+            word[i] = of[0][i] | std::uint32_t{of[1][i]} << 8 | std::uint32_t{of[2][i]} << 16 | std::uint32_t{of[3][i]} << 24;
+        std::uint32_t found[kBlock] = {};
+        for (std::size_t first = 0; first < size; first += kBlock) {
+            const std::size_t some = std::min(kBlock, size - first);
+            for (std::size_t i = 0; i < some; ++i) found[i] = word[order[first + i]];
+            for (std::size_t j = 0; j < replicates; ++j) {  // all of a block: there is room for whole blocks
+                std::uint8_t* const to = times[j].count.data() + first;
+                for (std::size_t i = 0; i < kBlock; ++i) to[i] = static_cast<std::uint8_t>(found[i] >> (8 * j));
+            }
+        }
+    }
+
+    // `draw` writes how often each row occurs in some replicates, from replicate r on.
     template <class Draw>
     void resample_by(const Loops& loops, std::size_t count, Sums out, Draw draw) const {
         const std::size_t together = std::min(count, kTogether);
         std::vector<Counts64<Count>> n(together), k(together);
-        std::vector<Counts64<std::uint8_t>> times(together);
+        Times times(together);
         std::vector<Scores64> scores(together);
         for (std::size_t j = 0; j < together; ++j) {
             n[j].resize(rows_.entries);
@@ -327,7 +362,7 @@ class Replicates {
         Workspace space;
         for (std::size_t r = 0; r < count; r += together) {
             const std::size_t some = std::min(together, count - r);
-            for (std::size_t j = 0; j < some; ++j) draw(r + j, times[j].count.data());
+            draw(r, some, times);
             const auto linear = linear_sums(loops, times, some, &Plan::Linear::rows);
             for (std::size_t j = 0; j < some; ++j) {
                 keep_events(times[j].count, events);
@@ -337,7 +372,8 @@ class Replicates {
                 k[j].add(loops);
             }
             Scores64::add(loops, n, some, score_.data(), scores);
-            for (std::size_t j = 0; j < some; ++j) measure(n[j], k[j], scores[j], linear[j], advance(out, r + j), space);
+            for (std::size_t j = 0; j < some; ++j)
+                measure(loops, n[j], k[j], scores[j], linear[j], advance(out, r + j), space);
         }
     }
 
@@ -400,7 +436,7 @@ class Replicates {
     }
 
     template <class Drawn>
-    void measure(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
+    void measure(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
                  const std::vector<double>& linear, Sums out, Workspace& space) const {
         std::vector<std::size_t>& start = space.start;
         std::vector<Before>& all = space.before;
@@ -420,7 +456,7 @@ class Replicates {
             sum_bins(before, start, out);
         }
         std::copy(linear.begin(), linear.end(), out.linear);
-        for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(n, k, each, space);
+        for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(loops, n, k, each, space);
     }
 
     static std::vector<double> add(std::vector<double> sums, const std::vector<double>& more) {
@@ -428,18 +464,20 @@ class Replicates {
         return sums;
     }
 
-    // Sums of counts times coefficients over all entries, or all rows, of the first of these replicates.
+    // Sums of counts times coefficients over all entries, or all rows, of the first of these replicates. Counts may be 0
+    // and 1 only.
     template <class Drawn>
     std::vector<std::vector<double>> linear_sums(const Loops& loops, const std::vector<Counts64<Drawn>>& of,
                                                  std::size_t replicates,
-                                                 std::vector<double> Plan::Linear::* coefficient) const {
+                                                 std::vector<double> Plan::Linear::* coefficient,
+                                                 bool chosen = false) const {
         std::vector<std::vector<double>> totals(replicates);
         for (const auto& each : plan_.linear) {
             double lanes[kTogether][kLanes] = {};
             in_pieces(of[0].count.size() / kBlock, [&](std::size_t first, std::size_t blocks) {
                 for (std::size_t r = 0; r < replicates; ++r)
-                    add_products(loops, of[r].count.data() + first * kBlock, (each.*coefficient).data() + first * kBlock,
-                                 blocks, lanes[r]);
+                    add_terms(loops, of[r].count.data() + first * kBlock, (each.*coefficient).data() + first * kBlock,
+                              blocks, lanes[r], chosen);
             });
             for (std::size_t r = 0; r < replicates; ++r)
                 totals[r].push_back(std::accumulate(lanes[r], lanes[r] + kLanes, 0.0));
@@ -501,10 +539,10 @@ class Replicates {
     }
 
     template <class Drawn>
-    std::int64_t count_rejected(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Plan::Blocks& blocks,
-                                Workspace& space) const {
+    std::int64_t count_rejected(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k,
+                                const Plan::Blocks& blocks, Workspace& space) const {
         const Entries<Drawn> entries{n.count.data(), k.count.data(), n.before.data(), k.before.data(), rows_.entries};
-        pava_bc(entries, blocks.n_min, blocks.n_max, space.blocks);
+        pava_bc(loops, entries, blocks.n_min, blocks.n_max, space.blocks);
         AcceptanceCache& cache = cache_of(blocks.alpha);
         space.doubtful.clear();
         std::int64_t rejected = 0;
