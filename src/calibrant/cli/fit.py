@@ -157,6 +157,8 @@ def _choose(auto: Any, rows: _FitRows) -> Any:
     """Print the ranking of all calibrators, and return the chosen one, or None."""
     import numpy as np
 
+    from calibrant.calibrators.ranking import UNCALIBRATED
+
     X, y = rows.X, rows.y
     if rows.kind == "multiclass":  # its columns are those of the sorted labels
         labels = np.unique(y).tolist()
@@ -172,7 +174,7 @@ def _choose(auto: Any, rows: _FitRows) -> Any:
         X, y = np.repeat(X, count, axis=0), np.repeat(y, count)
     auto.fit(X, y, sample_weight=rows.weights["sample_weight"])
     click.echo(str(auto.ranking_))
-    return auto.calibrator_
+    return None if auto.chosen_ == UNCALIBRATED else auto.calibrator_
 
 
 def _save(calibrator: Any, rows: _FitRows, output: str) -> None:
