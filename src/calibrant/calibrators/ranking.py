@@ -198,7 +198,7 @@ class Ranking:
             row = [c.name, form.value(c.value), form.range(c.low, c.high)]
             gains = [gain.value(c.gain), gain.range(c.gain_low, c.gain_high), format_pvalue(c.pvalue)]
             row += gains if c.name != self.baseline else ["", "", ""]
-            cells.append([*row, f"{c.bias:+.2g}", format_pvalue(c.bias_pvalue)])
+            cells.append([*row, f"{c.bias:+.5f}", format_pvalue(c.bias_pvalue)])
         return TableText([f"Verdict: {self.verdict}"], cells, [*self._remarks(), f"Rule: {self.rule}"])
 
     def _remarks(self) -> Iterator[str]:
@@ -208,6 +208,6 @@ class Ranking:
         if endless := [c.name for c in self.candidates if math.isinf(c.value)]:
             yield f"{', '.join(endless)}: infinite {self.metric}, because rows with an unsure outcome get 0 or 1."
         place = [c.name for c in self.candidates].index(self.chosen)
-        biased = [c for c in self.candidates[:place] if c.bias_pvalue <= self.alpha and c.name != self.baseline]
-        if biased:
-            yield f"{', '.join(c.name for c in biased)}: not used, because the mean differs from the event rate."
+        ahead = [c for c in self.candidates[:place] if self.chosen != self.baseline and c.pvalue <= self.alpha]
+        if ahead:
+            yield f"{', '.join(c.name for c in ahead)}: not used, because the mean differs from the event rate."

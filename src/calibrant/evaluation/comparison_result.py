@@ -273,7 +273,7 @@ class Comparison:
         Parameters
         ----------
         path : path, optional
-            File to write.
+            File to write; an existing file is replaced, completely or not at all.
         title : str, default="Calibration report"
             Title of the page.
 
