@@ -3,7 +3,7 @@
 The log-odds of the events are normal with standard deviation 1. Scores are calibrated, or they have an error: log-odds
 0.7 too low ("shift"), twice as far from their mean ("slope"), both, or the event rate is one of four steps of the score
 ("step"). Each choice is compared with no calibration and with the candidate that is best for the data set, all fitted
-to the same rows, on 20,000 new rows whose probabilities are known: the expected log loss less that of the true
+to the same rows, on 10,000 new rows whose probabilities are known: the expected log loss less that of the true
 probabilities, and the mean squared difference from them. Writes docs/studies/automatic_selection.csv. ``--missing N``
 runs at most N cells that the file lacks.
 """
@@ -21,10 +21,9 @@ import calibrant as cb
 from calibrant.calibrators.ranking import UNCALIBRATED
 from research.studies.designs import run_cells
 
-DATA_SETS, NEW_ROWS = 30, 20_000
+DATA_SETS, NEW_ROWS = {2_000: 50, 20_000: 25}, 10_000  # by number of rows
 RATES = {"50 %": 0.5, "10 %": 0.1, "1 %": 0.01, "0.2 %": 0.002}
 ERRORS = ("calibrated", "shift", "slope", "both", "step")
-ROWS = (2_000, 20_000)
 NAMES = (UNCALIBRATED, "platt", "beta", "temperature", "isotonic", "venn_abers", "binning_average")
 
 
@@ -65,12 +64,12 @@ class Cell:
         for name in NAMES:
             q = new if name == UNCALIBRATED else cb.CALIBRATORS[name]().fit(p, y)(new)
             found[name] = (_excess(known, q), float(np.mean((q - known) ** 2)))
-        return cb.AutoCalibrator(progress=False).fit(p, y).chosen_, found
+        return cb.AutoCalibrator(progress=False, n_resamples=199).fit(p, y).chosen_, found
 
     def run(self) -> dict[str, Any]:
         """Return the row of the table."""
         warnings.simplefilter("ignore")
-        chosen, found = zip(*(self.choose(seed) for seed in range(DATA_SETS)), strict=True)
+        chosen, found = zip(*(self.choose(seed) for seed in range(DATA_SETS[self.rows])), strict=True)
         counts = Counter(chosen)
         row = {"event rate": self.rate, "error": self.error, "rows": f"{self.rows}"}
         row |= {"none" if name == UNCALIBRATED else name: f"{counts[name]}" for name in NAMES}
@@ -81,7 +80,7 @@ class Cell:
             row |= {
                 f"{what}, {name}": f"{np.mean(v):.3g}" for name, v in (("none", none), ("chosen", own), ("best", best))
             }
-        return row | {"data sets": f"{DATA_SETS}"}
+        return row | {"data sets": f"{DATA_SETS[self.rows]}"}
 
 
 def _excess(truth: np.ndarray, p: np.ndarray) -> float:
@@ -90,7 +89,7 @@ def _excess(truth: np.ndarray, p: np.ndarray) -> float:
         return float(np.mean(truth * np.log(truth / p) + (1 - truth) * np.log((1 - truth) / (1 - p))))
 
 
-CELLS = [Cell(rate, error, rows) for rate in RATES for error in ERRORS for rows in ROWS]
+CELLS = [Cell(rate, error, rows) for rate in RATES for error in ERRORS for rows in DATA_SETS]
 
 if __name__ == "__main__":
     run_cells("automatic_selection", {(cell.rate, cell.error, f"{cell.rows}"): cell for cell in CELLS})
