@@ -113,7 +113,26 @@ class Ranking:
     def choose(
         cls, found: Sequence[Candidate], metric: Metric, *, level: float, alpha: float, failed: Mapping[str, str]
     ) -> "Ranking":
-        """Return the ranking of candidates, of which the first is the baseline, with the choice by `rule`."""
+        """Return the ranking of candidates, with the choice by `rule`.
+
+        Parameters
+        ----------
+        found : sequence of Candidate
+            The first is the baseline.
+        metric : Metric
+            The metric that decides.
+        level : float
+            Confidence level of the intervals.
+        alpha : float
+            Significance level of gains and biases.
+        failed : mapping of str to str
+            Calibrators that could not be fitted, with the reason.
+
+        Returns
+        -------
+        Ranking
+            The best candidate first.
+        """
         sign = 1.0 if getattr(metric, "direction", "lower") == "lower" else -1.0
         baseline = found[0]
         pool = [c for c in found if baseline.name != UNCALIBRATED or (c.gain > 0 and c.pvalue <= alpha)]
