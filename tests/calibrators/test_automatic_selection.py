@@ -60,6 +60,17 @@ def test_the_rule_needs_a_significant_gain_and_passes_over_a_bias():
     assert ranking.to_dict()["rule"] == ranking.rule
 
 
+def test_a_bias_that_no_calibrator_is_shown_to_correct_is_named():
+    options = {"level": 0.95, "alpha": 0.05, "failed": {}}
+    biased = candidate("uncalibrated", 0.5, bias_pvalue=0.01)
+    ranking = Ranking.choose(
+        [biased, candidate("platt", 0.4, gain=0.1, pvalue=0.2)], cb.METRICS["log_loss"](), **options
+    )
+    assert ranking.chosen == "uncalibrated"
+    assert "The mean of the scores differs from the event rate (p = 0.010), although no gain is" in repr(ranking)
+    assert "differs from the event rate (p" not in repr(chosen(candidate("platt", 0.4)))
+
+
 def test_the_docstring_states_the_rule():
     rule = chosen(candidate("a", 0.4)).rule.replace(" at 5 %", "")
     assert rule in " ".join(cb.AutoCalibrator.__doc__.split())

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant._support.formatting import NumberFormat, format_pvalue
+from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
 from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import plain
 from calibrant._support.text_tables import TableText
@@ -226,6 +226,12 @@ class Ranking:
             yield f"{name} not fitted: {why}"
         if endless := [c.name for c in self.candidates if math.isinf(c.value)]:
             yield f"{', '.join(endless)}: infinite {self.metric}, because rows with an unsure outcome get 0 or 1."
+        left = next((c for c in self.candidates if c.name == UNCALIBRATED == self.chosen), None)
+        if left is not None and left.bias_pvalue <= self.alpha:
+            yield (
+                f"The mean of the scores differs from the event rate ({p_text(left.bias_pvalue)}), although no gain is "
+                "significant: collect more rows, or correct it by Platt, which has two parameters."
+            )
         place = [c.name for c in self.candidates].index(self.chosen)
         ahead = [c for c in self.candidates[:place] if self.chosen != self.baseline and c.pvalue <= self.alpha]
         if ahead:
