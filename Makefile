@@ -222,7 +222,7 @@ study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (a
 	$(BIN)/python -m research run audit
 	$(BIN)/python -m research.studies.audit --table
 
-study-calibrators: $(VENV)/dev.stamp  ## compare the calibrators on eight real data sets (5 minutes); tables go to docs/studies
+study-calibrators: $(VENV)/dev.stamp  ## compare the calibrators on eight real data sets, and count the choices of AutoCalibrator (15 minutes); tables go to docs/studies
 	$(BIN)/python -m research run calibrators
 
 study-costs: $(VENV)/dev.stamp  ## run the worked example of docs/costs, a model of credit defaults; its output goes to docs/studies

@@ -109,6 +109,7 @@ PARTS: dict[str, Part] = {
     "calibrators": _study(
         "calibrators", "calibrators", "5 minutes", "calibrators.csv", "calibrators_summary.csv", "calibrators.rst"
     ),
+    "automatic_selection": _study("calibrators", "automatic_selection", "10 minutes", options=_MISSING),
     "credit": _study("costs", "credit", "a minute", "costs_comparison.txt", "costs_decisions.txt"),
     "multicalibration": _study(
         "multicalibration", "multicalibration", "20 minutes", "multicalibration.csv", "multicalibration.rst"

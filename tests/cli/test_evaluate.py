@@ -1,5 +1,6 @@
 """`calibrant evaluate`."""
 
+import html
 import json
 import os
 import re
@@ -157,3 +158,12 @@ def test_the_worst_20_groups_are_printed_in_the_colours_of_their_verdicts():
         colour = {"miscalibrated": "31", "inconclusive": "33"}.get(own.verdict, "32")
         assert re.match(rf"\s+{name}\s.*\x1b\[1;{colour}m{own.verdict}", text)
     assert sum(own.verdict == "miscalibrated" for own in result.groups.values()) >= 3
+
+
+def test_the_report_names_the_file_and_the_columns_in_its_commands(scores, call):
+    Path("my scores.csv").write_text(Path("scores.csv").read_text())
+    call("evaluate", "my scores.csv", "-y", "y", "-p", "p", *FEW, "--html", "report.html")
+    page = html.unescape(Path("report.html").read_text())
+    assert "calibrant fit 'my scores.csv' --label y --score p --method" in page
+    call("compare", "scores.csv", "-y", "y", "-p", "p", "-p", "q", *FEW, "--html", "both.html")
+    assert "calibrant fit scores.csv --label y --score p --method" in Path("both.html").read_text()

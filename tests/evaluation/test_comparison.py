@@ -319,3 +319,26 @@ def test_a_table_cannot_be_compared():
     table = cb.ScoreTable.from_arrays([0, 1], [0.1, 0.9])
     with pytest.raises(cb.InputError, match="got a ScoreTable, which does not keep the predictions per row"):
         cb.compare(table, {"a": [0.1, 0.9], "b": [0.2, 0.8]})
+
+
+def test_the_log_loss_of_each_model_stands_beside_its_difference():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = (rng.random(500) < p).astype(int)
+    found = cb.compare(y, {"a": p, "b": p**2}, n_resamples=39)
+    assert found.scores["log loss"] == {"a": cb.log_loss(y, p), "b": cb.log_loss(y, p**2)}
+    a, b = found.cells()[-2:]
+    assert (a[0], a[1], b[1]) == ("log loss", "a", "b")
+    assert float(b[2]) - float(a[2]) == pytest.approx(float(b[5]), abs=2e-4)
+    frame = found.to_frame("pyarrow").to_pylist()
+    assert {row["model"]: row["value"] for row in frame if row["metric"] == "log loss"} == found.scores["log loss"]
+    assert found.to_dict()["scores"] == found.scores
+
+
+def test_an_infinite_log_loss_is_shown_and_not_compared():
+    p = np.array([0.0, 0.3, 0.6, 0.8] * 20)
+    y = np.array([1, 0, 1, 1] * 20)
+    found = cb.compare(y, {"a": np.clip(p, 0.1, 1), "b": p}, n_resamples=39)
+    assert "log loss" not in {d.metric for d in found.differences}
+    assert [row[2] for row in found.cells()[-2:]] == [f"{cb.log_loss(y, np.clip(p, 0.1, 1)):.4f}", "inf"]
+    assert found.to_dict()["scores"]["log loss"]["b"] is None

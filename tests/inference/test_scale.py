@@ -132,9 +132,21 @@ def test_limits_of_intervals_lie_in_the_range_of_the_metric(rows, level):
 
 
 @pytest.mark.parametrize("rows", SMALL)
-def test_the_bias_is_at_most_the_largest_score_and_at_least_the_smallest_less_1(rows):
+def test_the_bias_implies_an_event_rate_between_0_and_1(rows):
     y, p = SMALL[rows]
-    found = cb.interval("bias", y, p, confidence_level=0.999, random_state=0, n_resamples=99)
-    assert min(p) - 1 <= found.low <= found.high <= max(p)
+    weight = 1 + np.arange(len(p)) % 3
+    for options, mean in (({}, np.mean(p)), ({"sample_weight": weight}, np.average(p, weights=weight))):
+        found = cb.interval("bias", y, p, confidence_level=0.999, random_state=0, n_resamples=99, **options)
+        assert mean - 1 <= found.low + 1e-12
+        assert found.high - 1e-12 <= mean
     gap = cb.interval("ece", y, p, confidence_level=0.999, random_state=0, n_resamples=99)
     assert gap.high <= max(*p, 1 - min(p))
+
+
+def test_the_range_of_signed_gaps_follows_from_declared_properties():
+    """A mean of signed gaps over any bins is the bias; squares of gaps and largest gaps are not."""
+    table = cb.ScoreTable.from_arrays([0, 1, 0, 0], [0.1, 0.3, 0.2, 0.2])
+    own = cb.GCE(cb.Quantile(2), cb.losses.signed_gap, cb.norms.weighted_mean)
+    assert own.range_of(table) == METRICS["bias"]().range_of(table) == pytest.approx((-0.8, 0.2))
+    largest = cb.GCE(cb.Quantile(2), cb.losses.signed_gap, cb.norms.sup)
+    assert largest.range_of(table) == pytest.approx((0, 0.9))

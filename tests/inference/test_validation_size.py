@@ -99,3 +99,12 @@ def test_bad_precision_is_named(options):
 def test_precision_must_be_its_class():
     with pytest.raises(cb.InputError, match="ValidationPrecision"):
         cb.sample_size(event_rate=0.1, precision=0.2)
+
+
+def test_an_event_rate_alone_determines_the_rows_of_some_precisions_only():
+    plan = cb.sample_size(event_rate=0.1, precision=ValidationPrecision())
+    assert plan.validation["O/E"] is not None
+    assert plan.validation["calibration slope"] is plan.validation_rows is None
+    assert "The rows to detect and to show are lower limits" in repr(plan)
+    alone = cb.sample_size(event_rate=0.1, precision=ValidationPrecision(slope=None, auc=None))
+    assert alone.validation_rows == alone.validation["O/E"]

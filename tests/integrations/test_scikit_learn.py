@@ -182,3 +182,14 @@ def test_a_calibrated_model_takes_the_place_of_calibrated_classifier_cv(method, 
     for model in (ours, theirs):
         search = GridSearchCV(model, {"estimator__var_smoothing": [1e-9, 1e-2]}, scoring="neg_brier_score", cv=2)
         assert search.fit(X, Y).best_score_ > -0.2
+
+
+def test_unknown_scorers_name_the_known_ones_and_the_nearest():
+    with pytest.raises(KeyError) as found:
+        cb.scorers["ECE"]
+    assert str(found.value).startswith(f"scorers has no metric 'ECE'; its metrics are {', '.join(cb.scorers)}.")
+    assert "Did you mean 'ece'" in str(found.value)
+    with pytest.raises(AttributeError, match="scorers has no attribute 'brierr'.* Did you mean 'brier'"):
+        cb.scorers.brierr  # noqa: B018
+    assert "ECE" not in cb.scorers
+    assert cb.scorers.get("ECE") is None

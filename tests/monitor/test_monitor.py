@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
@@ -539,3 +540,22 @@ def test_a_model_is_recalibrated_since_its_change(tmp_path):
     expected = 2.5 * score / (1 - score)
     assert monitor.recalibrate()(score) == pytest.approx(expected / (1 + expected), abs=0.02)
     assert isinstance(monitor.recalibrate("platt", since="2026-02-01"), cb.Platt)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (-0.05, 0.05, ""),
+        (0.02, 0.06, "It excludes 0 but lies within the margin of 0.1, so there is no alarm."),
+        (-0.3, -0.02, "It excludes 0 but not all shifts within the margin of 0.1, so there is no alarm."),
+        (0.2, 0.4, "It lies beyond the margin of 0.1; the log e-value has not reached the alarm."),
+    ],
+)
+def test_the_status_names_the_margin_beside_a_confidence_sequence_without_0(low, high, words, tmp_path):
+    monitor = cb.Monitor(tmp_path / "m.db", model="m")
+    for day in (1, 2):
+        monitor.observe([0, 1, 0], [0.2, 0.6, 0.4], time=f"2026-01-0{day}")
+    status = monitor.status()
+    sequence = replace(status.confidence_sequence, estimate=(low + high) / 2, low=low, high=high)
+    (line,) = (each for each in replace(status, confidence_sequence=sequence).sentences() if "in the large" in each)
+    assert line.endswith(f"{low:+.3f} to {high:+.3f}." + f" {words}".rstrip())

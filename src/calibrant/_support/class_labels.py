@@ -19,7 +19,7 @@ def events(column: ColumnData, pos_label: object = None) -> ColumnData:
     if pos_label is not None:
         return _event(column, pos_label)
     if _holds_text(column):
-        raise _needs_pos_label(column, classes(column))
+        raise _needs_pos_label(column)
     column = numbers(column)
     values = column.values
     bad = ~((values == 0) | (values == 1)) & ~column.mask
@@ -39,7 +39,7 @@ def events(column: ColumnData, pos_label: object = None) -> ColumnData:
             row=row,
             value=values[row].item(),
         )
-    raise _needs_pos_label(column, classes(column))
+    raise _needs_pos_label(column)
 
 
 def _event(column: ColumnData, pos_label: object) -> ColumnData:
@@ -155,12 +155,16 @@ def _shown(labels: list[Any]) -> str:
     return shown + (", ..." if len(labels) > _MAX_LABELS_SHOWN else "")
 
 
-def _needs_pos_label(column: ColumnData, distinct: list[Any]) -> InputError:
+def _needs_pos_label(column: ColumnData) -> InputError:
+    distinct, code = encode(column)
     if len(distinct) > 2:
         return _too_many_labels(column, distinct)
+    counts = np.bincount(code[code >= 0], minlength=len(distinct))
+    # The event is usually the rarer label.
+    rarer = distinct[len(distinct) - 1 - int(np.argmin(counts[::-1]))]  # of equally many the last
     return column.error(
         f"must hold 0 and 1; got the labels {_shown(distinct)}.",
-        hint="Say which label is the event, for example " + Argument("pos_label", distinct[-1]) + ".",
+        hint="Say which label is the event, for example " + Argument("pos_label", rarer) + ".",
         row=0,
         value=distinct[0],
     )

@@ -15,10 +15,11 @@ except ModuleNotFoundError as error:
 _lazy = _LazyNames(
     __name__,
     {
-        "calibrators.auto": "AutoCalibrator Candidate Ranking",
+        "calibrators.auto": "AutoCalibrator",
         "calibrators.beta": "Beta",
         "calibrators.binning": "BinningAverage",
         "calibrators.cost_aware": "CAPS CATS",
+        "calibrators.identity": "Identity",
         "calibrators.isotonic": "Isotonic",
         "calibrators.metacal": "MetaCal",
         "calibrators.models": "CalibratedModel",
@@ -26,6 +27,7 @@ _lazy = _LazyNames(
         "calibrators.multiclass": "OneVsRest ProbabilityMap",
         "calibrators.pairwise": "PairwiseCoupling",
         "calibrators.prior_shift": "PriorShift",
+        "calibrators.ranking": "Candidate Ranking",
         "calibrators.registry": "CALIBRATORS",
         "calibrators.score_map": "ScoreMap",
         "calibrators.scorers": "MetricScorer",

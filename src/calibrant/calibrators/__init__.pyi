@@ -1,10 +1,9 @@
 from calibrant.calibrators.auto import AutoCalibrator as AutoCalibrator
-from calibrant.calibrators.auto import Candidate as Candidate
-from calibrant.calibrators.auto import Ranking as Ranking
 from calibrant.calibrators.beta import Beta as Beta
 from calibrant.calibrators.binning import BinningAverage as BinningAverage
 from calibrant.calibrators.cost_aware import CAPS as CAPS
 from calibrant.calibrators.cost_aware import CATS as CATS
+from calibrant.calibrators.identity import Identity as Identity
 from calibrant.calibrators.isotonic import Isotonic as Isotonic
 from calibrant.calibrators.metacal import MetaCal as MetaCal
 from calibrant.calibrators.models import CalibratedModel as CalibratedModel
@@ -14,6 +13,8 @@ from calibrant.calibrators.multiclass import ProbabilityMap as ProbabilityMap
 from calibrant.calibrators.pairwise import PairwiseCoupling as PairwiseCoupling
 from calibrant.calibrators.prior_shift import PriorShift as PriorShift
 from calibrant.calibrators.proportion_rule import ProportionRule as ProportionRule
+from calibrant.calibrators.ranking import Candidate as Candidate
+from calibrant.calibrators.ranking import Ranking as Ranking
 from calibrant.calibrators.registry import CALIBRATORS as CALIBRATORS
 from calibrant.calibrators.score_map import ScoreMap as ScoreMap
 from calibrant.calibrators.scorers import MetricScorer as MetricScorer

@@ -10,15 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._support.errors import CalibrantWarning, InputError
-from calibrant._support.formatting import NumberFormat, format_pvalue
-from calibrant._support.frame_output import frame_from_rows
-from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_share
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.text_tables import TableText
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.calibrators.cost_aware import CAPS, CATS
+from calibrant.calibrators.identity import Identity
 from calibrant.calibrators.models import (
     ModelWithCalibrator,
     apply_calibrator,
@@ -26,7 +23,8 @@ from calibrant.calibrators.models import (
     calibrator_for,
     fit_calibrator,
 )
-from calibrant.calibrators.multiclass import ProbabilityMap
+from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
+from calibrant.calibrators.ranking import UNCALIBRATED, Candidate, Ranking
 from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.responses import (
     Responses,
@@ -40,172 +38,29 @@ from calibrant.calibrators.responses import (
     response_method,
 )
 from calibrant.calibrators.score_map import ScoreMap
+from calibrant.inference.binary_components import in_the_large_test
+from calibrant.inference.design import Design
 from calibrant.inference.intervals import interval
-from calibrant.inference.multiplicity import holm
-from calibrant.inference.paired import bootstrap_difference, paired_replicates
+from calibrant.inference.paired import bootstrap_difference, mean_difference, paired_replicates, stepdown_pvalues
 from calibrant.inference.resampling import PairedRows, check_resamples
+from calibrant.metrics.calibration_in_the_large import Bias
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
 
-__all__ = ["AutoCalibrator", "Candidate", "Ranking"]
+__all__ = ["AutoCalibrator"]
 
-UNCALIBRATED = "uncalibrated"
 _TOLD = ("prior_shift", "cats", "caps")  # these need a prevalence or a cost, which are not in the data
 _ONE_VS_REST = ("isotonic", "beta")  # binary calibrators that are candidates for several classes too
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A calibrator in the ranking: its value on rows that it was not fitted on, and its gain over the baseline.
-
-    `pvalue` is adjusted by Holm for the number of calibrators; NaN for the baseline.
-
-    Attributes
-    ----------
-    name : str
-        Name of the calibrator.
-    value, low, high : float
-        Value of the metric and its confidence interval.
-    gain, gain_low, gain_high : float
-        Gain over the baseline and its confidence interval.
-    pvalue : float
-        Adjusted p-value of the gain.
-
-    See Also
-    --------
-    Ranking, AutoCalibrator
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import calibrant as cb
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(600)
-    >>> auto = cb.AutoCalibrator(calibrators=["platt"], n_resamples=199).fit(p, rng.random(600) < p**2)
-    >>> best = auto.ranking_.candidates[0]
-    >>> best.name, best.gain > 0, best.pvalue
-    ('platt', True, 0.005)
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
-    gain: float
-    gain_low: float
-    gain_high: float
-    pvalue: float
-
-
-@dataclass(frozen=True, repr=False)
-class Ranking:
-    """All candidates, the best first.
-
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-        The best first.
-    chosen, baseline : str
-        Names of the chosen candidate and of the baseline.
-    metric, unit : str
-        Name and unit of the metric.
-    level : float
-        Confidence level.
-    failed : mapping of str to str
-        Calibrators that could not be fitted, with the reason.
-
-    See Also
-    --------
-    Candidate, AutoCalibrator
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import calibrant as cb
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(600)
-    >>> auto = cb.AutoCalibrator(calibrators=["platt"], n_resamples=199).fit(p, rng.random(600) < p**2)
-    >>> auto.ranking_.chosen, auto.ranking_.baseline, auto.ranking_.metric
-    ('platt', 'uncalibrated', 'brier')
-    """
-
-    candidates: tuple[Candidate, ...]
-    chosen: str
-    baseline: str
-    metric: str
-    unit: str
-    level: float
-    failed: Mapping[str, str]
-
-    @property
-    def verdict(self) -> str:
-        """The recommendation: use a calibrator, or leave the model alone."""
-        if self.chosen == UNCALIBRATED:
-            return f"leave it alone: no calibrator is shown to improve its {self.metric}"
-        return f"use {self.chosen}"
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per candidate.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        return frame_from_rows([vars(candidate) for candidate in self.candidates], backend)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return {
-            "schema_version": 1,
-            "kind": "ranking",
-            "verdict": self.verdict,
-            "chosen": self.chosen,
-            "baseline": self.baseline,
-            "metric": self.metric,
-            "unit": self.unit,
-            "level": self.level,
-            "candidates": [plain(candidate) for candidate in self.candidates],
-            "failed": dict(self.failed),
-        }
-
-    def __repr__(self) -> str:
-        return self._text().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._text().to_html()
-
-    def _text(self) -> TableText:
-        level = f"{100 * self.level:g} %"
-        cells = [["", self.metric, f"{level} interval", f"gain over {self.baseline}", f"{level} interval", "p-value"]]
-        for c in self.candidates:
-            form = NumberFormat.for_spread(self.unit, c.high - c.low, signed=False)
-            gain = NumberFormat.for_spread(self.unit, c.gain_high - c.gain_low, signed=True)
-            row = [c.name, form.value(c.value), form.range(c.low, c.high)]
-            row += [gain.value(c.gain), gain.range(c.gain_low, c.gain_high), format_pvalue(c.pvalue)]
-            cells.append(row if c.name != self.baseline else [*row[:3], "", "", ""])
-        failed = [f"{name} not fitted: {why}" for name, why in self.failed.items()]
-        return TableText([f"Verdict: {self.verdict}"], cells, failed)
-
-
 class AutoCalibrator(ModelWithCalibrator):
-    """A classifier, or scores, with the calibrator that has the best cross-validated score, or with none.
+    """A classifier, or scores, with the calibrator that has the lowest cross-validated log loss, or with none.
 
     Nested cross-validation: each outer fold is scored by a classifier and by calibrators that were fitted without its
     rows; the calibrators are fitted on out-of-fold scores of the other folds. All candidates, the uncalibrated model
-    among them, are compared on the same rows. The best one is used if its gain over the uncalibrated model is
-    significant; otherwise the scores are left as they are.
+    among them, are compared on the same rows. The rule (`Ranking.rule`): of the calibrators whose gain is significant,
+    the one with the best value is used, and one whose mean differs significantly from the event rate only if all of
+    them do; without a significant gain the scores are left alone.
 
     Parameters
     ----------
@@ -218,12 +73,13 @@ class AutoCalibrator(ModelWithCalibrator):
         the scoring is an `ECC`, with its cost. For more classes, the multiclass calibrators, and `Isotonic` and `Beta`
         one class against the rest.
     scoring : metric object, its function or class, or a name in `METRICS`, optional
-        The metric that decides: a proper score, or for example ``calibrant.ECC(cost=LinearCost(over=1, under=5))``. By
-        default ``"brier"`` for two classes, ``"log_loss"`` for more.
+        The metric that decides: a proper score such as ``"brier"``, or for example
+        ``calibrant.ECC(cost=LinearCost(over=1, under=5))``. By default ``"log_loss"``: with rare events the Brier score
+        hardly changes when scores are wrong by a factor of two.
     cv : int, splitter or iterable of splits, default=5
         Outer and inner folds. With an iterable of at least three splits, the other splits are the inner folds.
     alpha : float, default=0.05
-        Significance level of a gain, adjusted for the number of calibrators by Holm.
+        Significance level of gains, adjusted for the number of calibrators, and of biases.
     confidence_level, n_resamples, random_state
         Options of the intervals, by a paired bootstrap of rows.
     n_jobs : int, optional
@@ -236,14 +92,17 @@ class AutoCalibrator(ModelWithCalibrator):
         All candidates with their values, intervals and gains.
     chosen_ : str
         Name of the calibrator in use, or "uncalibrated".
-    calibrator_ : the calibrator, fitted on out-of-fold scores of all rows, or None
+    calibrator_
+        The calibrator, fitted on out-of-fold scores of all rows. If none is chosen, `calibrators.Identity` for two
+        classes, and one of each class (`OneVsRest`) for more: like any other it can be called, saved and exported.
     estimator_, classes_, table_
         As for `CalibratedModel` without an ensemble.
 
     Warns
     -----
     CalibrantWarning
-        If the chosen calibrator raises the cross-fitted Brier score, although it improves the metric that decides.
+        If the chosen calibrator raises the cross-fitted Brier score significantly, although it improves the metric that
+        decides.
 
     See Also
     --------
@@ -253,9 +112,18 @@ class AutoCalibrator(ModelWithCalibrator):
     -----
     With m outer and m inner folds the classifier is fitted m (m + 1) + m + 1 times, whatever the number of calibrators.
     With more than two classes the log loss is that of the probability of each row's own class; other metrics are those
-    of all classes' scores in one table, each class against the rest, with rows resampled whole. If the classifier gives
-    margins only, no uncalibrated probabilities exist: the best calibrator is used, and the gains are those over the
-    first.
+    of all classes' scores in one table, each class against the rest, with rows resampled whole.
+
+    A candidate that gives the probability 0 or 1 to rows of which the uncalibrated model is not certain counts as
+    having an infinite log loss, whatever happened to these rows: one contrary outcome is enough.
+
+    Gains are tested one-sided by a bootstrap of rows (of groups, if the splitter has them), adjusted by the
+    distribution of the largest gain. The bias of a candidate is tested as in `evaluate` ("calibration in the large"),
+    on rows that it was not fitted on. With few events a gain is hard to show, so miscalibrated scores may be left
+    alone; the documentation of recalibration has a study of it.
+
+    If the classifier gives margins only, no uncalibrated probabilities exist: the gains are those over the first
+    calibrator, and no gain is needed.
 
     Examples
     --------
@@ -273,7 +141,7 @@ class AutoCalibrator(ModelWithCalibrator):
     >>> y = (proba.cumsum(axis=1) > rng.random((600, 1))).argmax(axis=1)
     >>> auto = AutoCalibrator(calibrators=["softmax_temperature", "dirichlet"], n_resamples=199).fit(proba, y)
     >>> auto.ranking_.verdict
-    'leave it alone: no calibrator is shown to improve its log_loss'
+    'leave it alone: no calibrator is shown to improve the log_loss'
     """
 
     def __init__(
@@ -322,7 +190,7 @@ class AutoCalibrator(ModelWithCalibrator):
         model = model_of_scores(rows.classes) if self.estimator is None else self.estimator
         method = response_method(model)
         check_share("alpha", self.alpha)
-        metric, sign = _metric(self._scoring(len(rows.classes)))
+        metric, sign = _metric(self._scoring())
         candidates = self._candidates(method, len(rows.classes))
         check_resamples(self.n_resamples, self.alpha / max(1, len(candidates) - 1))  # Holm's level of the best one
         splits = rows.splits(self.cv)
@@ -331,16 +199,39 @@ class AutoCalibrator(ModelWithCalibrator):
         self.chosen_ = self.ranking_.chosen
         _warn_of_brier(scored, self.chosen_, self.ranking_, rows, tested)
         inner = out_of_fold(model, rows, splits, method, self.n_jobs)
-        chosen = candidates[self.chosen_]
-        self.calibrator_ = None if chosen is None else fit_calibrator(chosen, inner, rows.classes)
+        chosen = candidates[self.chosen_] or _identity(len(rows.classes))
+        self.calibrator_ = fit_calibrator(chosen, inner, rows.classes)
         self.table_ = binary_table(inner) if method == "predict_proba" else None
         self._keep(fit_on(model, rows), rows.classes, method)
         return self
 
-    def _scoring(self, n_classes: int) -> MetricLike:
-        if self.scoring is not None:
-            return self.scoring
-        return "brier" if n_classes == 2 else "log_loss"
+    def __call__(self, score: Any) -> Floats:
+        """Return calibrated probabilities of scores, as other calibrators do; only without a classifier.
+
+        Parameters
+        ----------
+        score : column of n scores, or class probabilities of shape (n, K)
+            As in the fit.
+
+        Returns
+        -------
+        array of shape (n,) or (n, K)
+            For two classes the probability of the second one.
+        """
+        if self.estimator is not None:
+            raise InputError(
+                "AutoCalibrator must have been made without a classifier to be called on scores; it has one.",
+                hint="Use predict_proba(X) for features, or calibrator_(scores) for scores of the classifier.",
+                argument="estimator",
+            )
+        proba = self.predict_proba(score)
+        return proba[:, 1] if proba.shape[1] == 2 else proba
+
+    def _calibrator_in_use(self) -> ScoreMap | ProbabilityMap | None:
+        return None if self.chosen_ == UNCALIBRATED else self.calibrator_
+
+    def _scoring(self) -> MetricLike:
+        return "log_loss" if self.scoring is None else self.scoring
 
     def _candidates(self, method: str, n_classes: int) -> dict[str, ScoreMap | ProbabilityMap | None]:
         given = self.calibrators
@@ -364,12 +255,11 @@ class AutoCalibrator(ModelWithCalibrator):
             for name, kind in CALIBRATORS.items()
             if (kind.kind == wanted and name not in _TOLD) or (wanted == "multiclass" and name in _ONE_VS_REST)
         }
-        cost = getattr(getattr(as_metric(self._scoring(n_classes), "scoring"), "loss", None), "cost", None)
+        cost = getattr(getattr(as_metric(self._scoring(), "scoring"), "loss", None), "cost", None)
         if cost is not None:
             found |= {"cats": CATS(cost), "caps": CAPS(cost)}
         if method == "decision_function":
-            found = {name: each for name, each in found.items() if each.accepts_any_score}
-            found["platt"] = "platt"
+            found = {"platt": "platt"} | {name: each for name, each in found.items() if each.accepts_any_score}
         return found
 
     def _held_out(
@@ -434,34 +324,26 @@ class AutoCalibrator(ModelWithCalibrator):
             :, :, 0
         ]
         values = np.array([metric.value(table) for table in tables])
+        if metric.name == "log_loss":
+            values[_certain(list(scored.values()), UNCALIBRATED in scored)] = math.inf
         with np.errstate(invalid="ignore"):  # the difference of two infinite log losses
             gains, drawn = sign * (values[0] - values), sign * (draws[:, :1] - draws)
-        spread = [_gain(float(gains[i]), drawn[:, i], self.confidence_level) for i in range(1, len(scored))]
-        pvalues = [math.nan, *holm([p for _, _, p in spread]).tolist()] if spread else [math.nan]
-        limits = [(math.nan, math.nan), *((low, high) for low, high, _ in spread)]
+        pvalues = [math.nan, *stepdown_pvalues(gains[1:], drawn[:, 1:]).tolist()]
         found = []
         for i, (name, column) in enumerate(zip(scored, columns, strict=True)):
             own = (math.nan, math.nan)
             if math.isfinite(values[i]):
                 own = self._interval(metric, rows, column, float(values[i]), draws[:, i])
-            found.append(Candidate(name, float(values[i]), *own, float(gains[i]), *limits[i], pvalues[i]))
-        baseline = found[0]
-        better = [c for c in found if baseline.name != UNCALIBRATED or (c.gain > 0 and c.pvalue <= self.alpha)]
-        return Ranking(
-            tuple(sorted(found, key=lambda each: sign * each.value)),
-            min(better or [baseline], key=lambda each: sign * each.value).name,
-            baseline.name,
-            metric.name,
-            metric.unit,
-            self.confidence_level,
-            dict(failed),
-        )
+            limits = _limits(float(gains[i]), drawn[:, i], self.confidence_level) if i else (math.nan, math.nan)
+            bias = _bias(scored[name], training, tested)
+            found.append(Candidate(name, float(values[i]), *own, float(gains[i]), *limits, pvalues[i], *bias))
+        return Ranking.choose(found, metric, level=self.confidence_level, alpha=self.alpha, failed=failed)
 
     def _interval(
         self, metric: Metric, rows: "_RowsOfMetric", column: Floats, value: float, draws: Floats
     ) -> tuple[float, float]:
         if rows.own_class:
-            return _gain(value, draws, self.confidence_level)[:2]
+            return _limits(value, draws, self.confidence_level)
         found = interval(
             metric,
             rows.y,
@@ -489,18 +371,20 @@ def _cross_fitted(
 def _warn_of_brier(
     scored: Mapping[str, Floats], chosen: str, ranking: Ranking, rows: TrainingRows, tested: Ints
 ) -> None:
-    """Warn if the chosen calibrator raises the cross-fitted Brier score."""
+    """Warn if the chosen calibrator raises the cross-fitted Brier score significantly."""
     if chosen == UNCALIBRATED or UNCALIBRATED not in scored:
         return
     outcome = rows.code[tested, None] == np.arange(len(rows.classes))
-    weight = None if rows.weight is None else rows.weight[tested]
-    losses = [np.sum((scored[name] - outcome) ** 2, axis=1) for name in (UNCALIBRATED, chosen)]
     halves = 2 if len(rows.classes) == 2 else 1  # by convention, for two classes only the second counts
-    before, after = (float(np.average(each, weights=weight)) / halves for each in losses)
-    if after > before:
+    before, after = (np.sum((scored[name] - outcome) ** 2, axis=1) / halves for name in (UNCALIBRATED, chosen))
+    cluster, weight = _RowsOfMetric.options(rows, tested).values()
+    code = None if cluster is None else np.unique(cluster, return_inverse=True)[1]
+    change = mean_difference(after, before, weight, code)
+    if change.value > 0 and change.pvalue <= ranking.alpha:
+        first, last = (float(np.average(each, weights=weight)) for each in (before, after))
         warnings.warn(
-            f"{chosen} improves the {ranking.metric}, but it raises the cross-fitted Brier score from {before:.5f} to "
-            f"{after:.5f}. Pass scoring='brier' to choose by the Brier score.",
+            f"{chosen} improves the {ranking.metric}, but it raises the cross-fitted Brier score from {first:.5f} to "
+            f"{last:.5f}. Pass scoring='brier' to choose by the Brier score.",
             CalibrantWarning,
             stacklevel=3,
         )
@@ -540,12 +424,19 @@ class _RowsOfMetric:
     weight: Floats | None
     own_class: bool
 
+    @staticmethod
+    def options(rows: TrainingRows, tested: Ints) -> dict[str, Any]:
+        """Return the clusters and weights of the rows, as readers of rows take them."""
+        groups = rows.split_params.get("groups")
+        return {
+            "cluster": None if groups is None else np.asarray(groups)[tested],
+            "sample_weight": None if rows.weight is None else rows.weight[tested],
+        }
+
     @classmethod
     def of(cls, metric: Metric, rows: TrainingRows, tested: Ints) -> "_RowsOfMetric":
         code, n_classes = rows.code[tested], len(rows.classes)
-        weight = None if rows.weight is None else rows.weight[tested]
-        groups = rows.split_params.get("groups")
-        cluster = None if groups is None else np.asarray(groups)[tested]
+        cluster, weight = cls.options(rows, tested).values()
         if n_classes == 2:
             return cls(code, code, cluster, weight, own_class=False)
         if metric.name == "log_loss":
@@ -561,9 +452,35 @@ class _RowsOfMetric:
         return proba[:, 1] if proba.shape[1] == 2 else proba.ravel()
 
 
-def _gain(value: float, draws: Floats, level: float) -> tuple[float, float, float]:
-    """Return limits and p-value of a gain; if replicates are infinite, only their signs are used."""
+def _identity(n_classes: int) -> ScoreMap | ProbabilityMap:
+    return Identity() if n_classes == 2 else OneVsRest(Identity())
+
+
+def _certain(scored: Sequence[Floats], has_baseline: bool) -> Bools:
+    """Return which candidates make rows certain (0 or 1) that the baseline does not.
+
+    Their log loss is infinite as soon as one such row has the other outcome, so a finite value is chance.
+    """
+    certain = [(proba <= 0) | (proba >= 1) for proba in scored]
+    known = certain[0] if has_baseline else np.zeros_like(certain[0])
+    return np.array([bool((each & ~known).any()) for each in certain])
+
+
+def _limits(value: float, draws: Floats, level: float) -> tuple[float, float]:
+    """Return the limits of a value or a gain; NaN where it or a replicate is infinite."""
     if math.isfinite(value) and np.isfinite(draws).all():
-        return bootstrap_difference(value, draws, level)
-    worse = np.count_nonzero(~(draws > 0) if value > 0 else ~(draws < 0))
-    return math.nan, math.nan, min(1.0, 2 * (1 + worse) / (1 + draws.size))
+        return bootstrap_difference(value, draws, level)[:2]
+    return math.nan, math.nan
+
+
+def _bias(proba: Floats, training: TrainingRows, tested: Ints) -> tuple[float, float]:
+    """Return mean probability less event rate, and its p-value; of several classes those with the lowest p-value."""
+    code, n_classes = training.code[tested], len(training.classes)
+    shared = _RowsOfMetric.options(training, tested)
+    found = []
+    for each in range(n_classes) if n_classes > 2 else (1,):
+        paired, (table,) = PairedRows.read((code == each).astype(np.int64), [proba[:, each]], **shared)
+        design = Design(table, None if paired.cluster is None else paired)
+        found.append((in_the_large_test(design).pvalue, float(Bias().value(table))))
+    pvalue, bias = min(found)
+    return bias, min(1.0, pvalue * len(found))

@@ -35,12 +35,12 @@ __all__ = ["CalibratedModel", "ModelWithCalibrator"]
 
 
 class ModelWithCalibrator(KnownKeywords, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """The base of models on features: a fitted classifier and its calibrator, or None for no calibration."""
+    """The base of models on features: a fitted classifier and its calibrator."""
 
     estimator: Any
     cv: Any
     estimator_: Any
-    calibrator_: ScoreMap | ProbabilityMap | None
+    calibrator_: ScoreMap | ProbabilityMap
     classes_: NDArray[Any]
 
     def predict_proba(self, X: Any) -> Floats:
@@ -60,7 +60,7 @@ class ModelWithCalibrator(KnownKeywords, ClassifierMixin, MetaEstimatorMixin, Ba
         classifiers = self._classifiers()
         total: Floats | float = 0.0
         for each in classifiers:
-            total = total + apply_calibrator(self.calibrator_, response(each, X, self._method, self.classes_))
+            total = total + apply_calibrator(self._calibrator_in_use(), response(each, X, self._method, self.classes_))
         return np.asarray(total / len(classifiers))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -79,6 +79,10 @@ class ModelWithCalibrator(KnownKeywords, ClassifierMixin, MetaEstimatorMixin, Ba
         likeliest = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[likeliest]
         return labels
+
+    def _calibrator_in_use(self) -> ScoreMap | ProbabilityMap | None:
+        """Return the calibrator that predictions use; None for no calibration."""
+        return self.calibrator_
 
     def _classifiers(self) -> list[Any]:
         """Return the classifiers whose calibrated probabilities are averaged."""

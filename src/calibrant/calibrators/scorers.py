@@ -42,11 +42,13 @@ class Scorers(Mapping[str, Any]):
     """
 
     def __getitem__(self, name: str) -> Any:
+        if name not in METRICS:
+            raise KeyError(_Unknown(f"scorers has no metric {name!r}; {_known(name)}"))
         return self.of(METRICS[name]())
 
     def __getattr__(self, name: str) -> Any:
         if name not in METRICS:
-            raise AttributeError(f"scorers has no attribute {name!r}; its metrics are {', '.join(self)}.")
+            raise AttributeError(f"scorers has no attribute {name!r}; {_known(name)}")
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -81,6 +83,19 @@ class Scorers(Mapping[str, Any]):
                 value=metric,
             )
         return MetricScorer(measured)
+
+
+class _Unknown(str):
+    """The message of a `KeyError`, which shows its argument by `repr`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _known(name: object) -> str:
+    return f"its metrics are {', '.join(METRICS)}.{nearest(str(name), list(METRICS))}"
 
 
 class MetricScorer(BaseEstimator):  # type: ignore[misc]

@@ -52,7 +52,8 @@ def compare(cluster: str | None, html: str | None, json_file: str | None, force:
     if html is not None:
         from calibrant.report import write_comparison
 
-        write_text(html, write_comparison(result, title=source.title, inputs=inputs).rstrip("\n"))
+        page = write_comparison(result, title=source.title, inputs=inputs, commands=source.commands)
+        write_text(html, page.rstrip("\n"))
     if json_file is not None:
         write_json(json_file, {**result.to_dict(), **counts, "inputs": inputs})
     if "-" not in (json_file, html):

@@ -55,7 +55,8 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
     if html is not None:
         from calibrant.report import write_evaluations
 
-        write_text(html, write_evaluations(results, title=source.title, inputs=inputs).rstrip("\n"))
+        page = write_evaluations(results, title=source.title, inputs=inputs, commands=source.commands)
+        write_text(html, page.rstrip("\n"))
     if json_file is not None:
         models = {score: result.to_dict() for score, result in results.items()}
         write_json(json_file, {"schema_version": 2, "result": "evaluations", "inputs": inputs, "models": models})

@@ -56,7 +56,7 @@ class _FitRows:
     "--method",
     type=click.Choice(list(dict.fromkeys(name for names in METHODS.values() for name in names))),
     show_default=", ".join(f"{names[0]} ({kind})" for kind, names in METHODS.items()),
-    help="The calibrator; auto chooses the best, or none if none is shown to improve the scores.",
+    help="The calibrator; auto chooses by log loss, or none if none is shown to improve the scores.",
 )
 @click.option(
     "--cost",
@@ -98,7 +98,7 @@ def fit(method: str | None, cost: Any, settings: tuple[str, ...], output: str, f
     for note in dict.fromkeys([*(note.text for note in rows.notes), *(str(each.message) for each in caught)]):
         click.echo(f"note: {note}")
     if fitted is not None:
-        _print_improvement(fitted, rows)
+        _print_improvement(fitted, rows, warn=method != _AUTO)  # auto has its own rule and warning
     _print_checksums(rows.inputs)
 
 
@@ -157,6 +157,8 @@ def _choose(auto: Any, rows: _FitRows) -> Any:
     """Print the ranking of all calibrators, and return the chosen one, or None."""
     import numpy as np
 
+    from calibrant.calibrators.ranking import UNCALIBRATED
+
     X, y = rows.X, rows.y
     if rows.kind == "multiclass":  # its columns are those of the sorted labels
         labels = np.unique(y).tolist()
@@ -172,7 +174,7 @@ def _choose(auto: Any, rows: _FitRows) -> Any:
         X, y = np.repeat(X, count, axis=0), np.repeat(y, count)
     auto.fit(X, y, sample_weight=rows.weights["sample_weight"])
     click.echo(str(auto.ranking_))
-    return auto.calibrator_
+    return None if auto.chosen_ == UNCALIBRATED else auto.calibrator_
 
 
 def _save(calibrator: Any, rows: _FitRows, output: str) -> None:
@@ -223,7 +225,7 @@ def _parse(text: str) -> Any:
         return text
 
 
-def _print_improvement(calibrator: Any, rows: _FitRows) -> None:
+def _print_improvement(calibrator: Any, rows: _FitRows, *, warn: bool) -> None:
     """Print metrics before and after cross-fitted calibration, and a warning if the first one, a score, is worse."""
     from calibrant.calibrators.cross_fitting import cross_fit
 
@@ -240,7 +242,7 @@ def _print_improvement(calibrator: Any, rows: _FitRows) -> None:
         before, own = ("undefined" if value is None else f"{value:{_form(rows)}}" for value in pair)
         click.echo(f"{name}: {before} before, {own} after ({_FOLDS}-fold cross-fitted)")
     score, (first, last) = next(iter(values.items()))
-    if first is not None and last is not None and last > first:
+    if warn and first is not None and last is not None and last > first:
         click.echo(
             f"warning: the calibrator raises the cross-fitted {score}. Keep the forecasts as they are, or use another "
             "--method" + ("; auto compares all." if _AUTO in METHODS[rows.kind] else "."),

@@ -1,5 +1,6 @@
 """Input of the commands: files to tables or to columns of rows, and calibrators."""
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -111,6 +112,16 @@ class Source:
         """The title of a report: the names of the files without their folders."""
         names = ", ".join("standard input" if path == "-" else Path(path).name or path for path in self.paths[:3])
         return f"Calibration of {names}{', ...' if len(self.paths) > 3 else ''}"
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """For each score the arguments of a command that name files (without their folders), outcome and score."""
+        files = ["rows.csv" if path == "-" else Path(path).name or path for path in self.paths[:3]]
+        more = " ..." if len(self.paths) > 3 else ""
+        options = {"--label": self.y, "--pos-label": self.pos_label, "--sample-weight": self.sample_weight}
+        options |= {"--frequency": self.frequency}
+        given = [part for name, value in options.items() if value is not None for part in (name, value)]
+        return {score: f"{shlex.join(files)}{more} {shlex.join([*given, '--score', score])}" for score in self.scores}
 
     def read_tables(self) -> "tuple[Tables, list[dict[str, Any]]]":
         """Count the rows of the files; also return the checksums of the files."""

@@ -98,7 +98,8 @@ def compare_scores(
         design.forget()
     little = sum(pair.has_little_information for pair in pairs)
     notes = (Note("little_information", little, _LITTLE),) if little else ()
-    return Comparison(models, adjust_differences(found), settings, notes)
+    scores = {LOG_LOSS: {name: LogLoss().value(table) for name, table in zip(names, tables, strict=True)}}
+    return Comparison(models, adjust_differences(found), settings, notes, scores=scores)
 
 
 def _evaluate(

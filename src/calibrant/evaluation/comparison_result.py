@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import Note
-from calibrant._support.formatting import p_text
+from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.frame_output import frame_from_rows
 from calibrant.evaluation.comparison_terms import TERMS, ComparisonTerms
 from calibrant.evaluation.differences import DECIDING_TEST, Difference
@@ -46,6 +46,8 @@ class Comparison:
         The comparison of each group; empty without groups.
     own_notes : tuple of Note
         Notes of the comparison; `notes` has those of its parts too.
+    scores : mapping of metric to mapping of model to float
+        Values of scores that are compared, but are no metrics of the evaluations: the log loss of probabilities.
 
     See Also
     --------
@@ -67,6 +69,7 @@ class Comparison:
     settings: Settings
     own_notes: tuple[Note, ...] = ()
     groups: "Mapping[Any, Comparison]" = field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -181,6 +184,7 @@ class Comparison:
             "decides": self.decides,
             "differences": [d.to_dict() for d in self.differences],
             "adjusted": self.adjusted,
+            "scores": {metric: _plain_values(values) for metric, values in self.scores.items()},
             "models": {name: evaluation.to_dict() for name, evaluation in self.models.items()},
             "settings": self.settings.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
@@ -225,12 +229,23 @@ class Comparison:
         about = first.details.frame_columns(first.table)
         empty = {key: math.nan if isinstance(value, float) else value for key, value in own[0].items()} | about
         known = [row["metric"] for row in own]
-        units = {d.metric: d.unit for d in self.differences}
-        return [{**empty, "metric": name, "unit": unit} for name, unit in units.items() if name not in known]
+        units = {d.metric: d.unit for d in self.differences} | dict.fromkeys(self.scores, "1")
+        found = [{**empty, "metric": name, "unit": unit} for name, unit in units.items() if name not in known]
+        for row in found:
+            row["value"] = self.scores.get(row["metric"], {}).get(row["model"], math.nan)
+        return found
 
     def _metrics(self) -> list[str]:
-        """Return the names of all metrics with a difference."""
-        return list(dict.fromkeys(d.metric for d in self.differences))
+        """Return the names of all metrics with a difference, and of scores."""
+        return list(dict.fromkeys([*(d.metric for d in self.differences), *self.scores]))
+
+    def _score_text(self, metric: str, model: str) -> str:
+        """Format the value of a score that the evaluations do not have, as finely as its differences."""
+        if metric not in self.scores:
+            return ""
+        spreads = [d.high - d.low for d in self.differences if d.metric == metric and d.high > d.low]
+        form = NumberFormat.for_spread("1", min(spreads, default=math.nan), signed=False)
+        return form.value(self.scores[metric][model])
 
     def _difference(self, model: str, metric: str) -> Difference | None:
         return next((d for d in self.differences if (d.model, d.metric) == (model, metric)), None)
@@ -258,7 +273,7 @@ class Comparison:
         Parameters
         ----------
         path : path, optional
-            File to write.
+            File to write; an existing file is replaced, completely or not at all.
         title : str, default="Calibration report"
             Title of the page.
 
@@ -372,7 +387,7 @@ class Comparison:
         for metric in dict.fromkeys([self.decides, *self.models[self.baseline].metrics, *self._metrics()]):
             for name in self.models:
                 own = self.models[name].metrics.get(metric)
-                values = ["", "", ""] if own is None else own.cells()[:3]
+                values = [self._score_text(metric, name), "", ""] if own is None else own.cells()[:3]
                 d = self._difference(name, metric)
                 row = [metric if name == self.baseline else "", name, *values]
                 cells.append([*row, *(["", "", ""] if d is None else d.cells())])
@@ -380,6 +395,10 @@ class Comparison:
 
 
 _LARGEST = {2: "larger of two", 3: "largest of three"}
+
+
+def _plain_values(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -351,7 +351,7 @@ class Evaluation:
         Parameters
         ----------
         path : path, optional
-            File to write.
+            File to write; an existing file is replaced, completely or not at all.
         title : str, default="Calibration report"
             Title of the page.
         audit : Audit, optional

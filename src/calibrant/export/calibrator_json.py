@@ -11,6 +11,7 @@ from sklearn.base import clone
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import has_type
 from calibrant.calibrators import class_maps, maps
+from calibrant.calibrators.identity import Identity
 from calibrant.calibrators.multicalibrator import Multicalibrator
 from calibrant.calibrators.proportion_rule import ProportionRule
 from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
@@ -20,7 +21,8 @@ from calibrant.metrics.specification import part_from_spec, part_to_spec
 __all__ = ["KINDS", "from_dict", "to_dict"]
 
 _CLASSES: dict[str, Any] = {
-    each.__name__: each for each in (*CALIBRATORS.values(), *RECALIBRATORS.values(), ProportionRule, Multicalibrator)
+    each.__name__: each
+    for each in (*CALIBRATORS.values(), *RECALIBRATORS.values(), Identity, ProportionRule, Multicalibrator)
 }
 
 

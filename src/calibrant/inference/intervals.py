@@ -170,8 +170,8 @@ def interval(
     contain rows; for TCE, whose population value depends on the number of rows, its mean over samples of this size; for
     all others the value of the population. The metric declares its method (``interval_method``), chosen by a study of
     coverage: see "Inference" in the documentation. Limits are clipped to the range that the metric declares, ECE to at
-    most 1, and contain the value. Gaps are clipped to those that the scores allow: the bias of scores up to 0.05 is at
-    most 0.05.
+    most 1, and contain the value. Gaps are clipped to those that the scores allow: the bias of scores with the mean
+    0.05 is at most 0.05, where the event rate is 0.
 
     A metric without a valid interval raises an `InputError` with the reason: `auc` with fewer than 10 rows of a class,
     `stratified_brier` with fewer than 20, `log_loss` and `oe_ratio` with none, `calloss` where more than 10 % of rows

@@ -34,6 +34,7 @@ __all__ = [
     "log_odds_difference",
     "mean_difference",
     "paired_replicates",
+    "stepdown_pvalues",
 ]
 
 
@@ -354,3 +355,29 @@ def bootstrap_difference(value: float, replicates: Floats, level: float) -> tupl
     low, high = np.quantile(offset, ((1 - level) / 2, (1 + level) / 2))
     pvalue = (1 + np.count_nonzero(np.abs(offset) >= abs(value))) / (1 + offset.size)
     return float(value - high), float(value - low), float(pvalue)
+
+
+def stepdown_pvalues(values: Floats, replicates: Floats) -> Floats:
+    """Return one-sided p-values of "each value is at most 0", adjusted for their number, from shared replicates.
+
+    Values over their standard deviations are compared with the largest of the centred replicates, for the values that
+    are no larger than it (Romano and Wolf's step-down): strongly dependent values cost little. A value that does not
+    vary has the p-value 1. Where a value or one of its replicates is infinite, its p-value is the share of replicates
+    that are not above 0, times the number of values (Bonferroni).
+    """
+    size = len(replicates)
+    finite = np.isfinite(values) & np.isfinite(replicates).all(axis=0)
+    adjusted = np.minimum(1.0, values.size * (1 + np.count_nonzero(~(replicates > 0), axis=0)) / (1 + size))
+    adjusted[~(values > 0)] = 1.0
+    spread = np.std(replicates[:, finite], axis=0)
+    varies = np.flatnonzero(finite)[spread > 0]
+    adjusted[finite] = 1.0
+    if varies.size:
+        deviation = spread[spread > 0]
+        standard = values[varies] / deviation
+        order = np.argsort(-standard, kind="stable")
+        centred = (replicates[:, varies] - replicates[:, varies].mean(axis=0)) / deviation
+        largest = np.maximum.accumulate(centred[:, order[::-1]], axis=1)[:, ::-1]  # of this value and all below it
+        found = (1 + np.count_nonzero(largest >= standard[order], axis=0)) / (1 + size)
+        adjusted[varies[order]] = np.maximum.accumulate(found)
+    return adjusted

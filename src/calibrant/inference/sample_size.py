@@ -94,9 +94,12 @@ class SampleSize:
 
     @property
     def validation_rows(self) -> int | None:
-        """Rows that reach all precisions of an external validation; None where none was asked for or is known."""
-        known = [rows for rows in self.validation.values() if rows is not None]
-        return max(known) if known else None
+        """Rows that reach all precisions of an external validation; None where one of them is not known.
+
+        An event rate alone determines the rows for O/E only, so it is None there: `validation` has each criterion.
+        """
+        found = list(self.validation.values())
+        return None if not found or None in found else max(rows for rows in found if rows is not None)
 
     def __repr__(self) -> str:
         return "\n".join(self._sentences())
@@ -115,7 +118,11 @@ class SampleSize:
             f"{self._sizes(self.equivalence)}.",
         ]
         found += self._validation_sentences()
-        return [*found, "These are lower limits: scores with spread need more rows."] if self.at_least else found
+        return [*found, self._limits_sentence()] if self.at_least else found
+
+    def _limits_sentence(self) -> str:
+        which = "The rows to detect and to show" if self.validation else "These"
+        return f"{which} are lower limits: scores with spread need more rows."
 
     def _validation_sentences(self) -> list[str]:
         if self.precision is None:

@@ -14,7 +14,7 @@ from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError, join_notes
 from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Column
-from calibrant.metrics.bins import Bins
+from calibrant.metrics.bins import Bins, EqualWidth
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.losses import Loss
 from calibrant.metrics.metric import Direction
@@ -243,7 +243,10 @@ class GCE(KnownKeywords, _Immutable):
         return (0.0, max(abs(low), abs(high))) if self._takes_absolute else (low, high)
 
     def range_of(self, table: ScoreTable) -> tuple[float, float]:
-        """Return the bounds of the value of a population whose scores lie between those of the table.
+        """Return the bounds of the value of a population with such scores as the table has.
+
+        A mean of signed gaps (the bias) is the mean score less an event rate, so it lies between the mean score less 1
+        and the mean score. Other values are bounded by the lowest and the highest score.
 
         Parameters
         ----------
@@ -259,12 +262,15 @@ class GCE(KnownKeywords, _Immutable):
         --------
         >>> from calibrant import ScoreTable, metrics
         >>> metrics.Bias().range_of(ScoreTable.from_counts([0.1, 0.3], [10, 10], [1, 4]))
-        (-0.9, 0.3)
+        (-0.8, 0.2)
         """
         bounds = getattr(self.loss, "range_of_scores", None)
         if bounds is None or not len(table):
             return self.range
-        (low, high), (least, most) = self.range, bounds(*table.extremes)
+        extremes = table.extremes
+        if self._is_mean_of_signed_gaps:
+            extremes = (float(EqualWidth(1)(table).mean_score[0]),) * 2
+        (low, high), (least, most) = self.range, bounds(*extremes)
         least, most = (0.0, max(abs(least), abs(most))) if self._takes_absolute else (least, most)
         return max(low, least), min(high, most)
 
@@ -279,6 +285,11 @@ class GCE(KnownKeywords, _Immutable):
     def has_null(self) -> bool:
         """Whether a null distribution exists."""
         return bool(getattr(self.loss, "has_null", True))
+
+    @property
+    def _is_mean_of_signed_gaps(self) -> bool:
+        signed = getattr(self.loss, "keeps_sign", False) and getattr(self.loss, "degree", 1) == 1
+        return bool(signed and getattr(self.norm, "is_mean", False) and not self._takes_absolute)
 
     @property
     def _takes_absolute(self) -> bool:

@@ -23,6 +23,10 @@ class Brier(UnbinnedMetric):
 
     The convention of the binary score; Brier's own of 1950 adds both classes and is twice as large.
 
+    A calibrated model has the expected value mean of p (1 - p), which `evaluate` and `null` show. A value below the
+    expected range is a deviation too: the outcomes vary less than the scores say, because the scores are
+    underconfident, or too high for rare events.
+
     See Also
     --------
     brier, LogLoss, corp_decomposition

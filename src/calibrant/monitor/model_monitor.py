@@ -663,7 +663,7 @@ class Monitor(KnownKeywords):
         Parameters
         ----------
         path : path, optional
-            File to write.
+            File to write; an existing file is replaced, completely or not at all.
         title : str, optional
             Title of the page, by default "Monitor of" and the name of the model.
 

@@ -252,14 +252,29 @@ class Status:
             level = f"{100 * (1 - float(self.settings.get('alpha', 0.05))):g} %"
             found.append(
                 f"Calibration in the large (log-odds): {sequence.estimate:+.3f}, {level} confidence sequence "
-                f"{sequence.low:+.3f} to {sequence.high:+.3f}."
+                f"{sequence.low:+.3f} to {sequence.high:+.3f}.{self._margin_words()}"
             )
         if self.change_point is not None:
             at, low, high = (self._window(getattr(self.change_point, name)) for name in ("window", "low", "high"))
             found.append(f"The change is estimated at {at} (95 % CI {low} to {high}).")
-        elif any(alarm.group is None and alarm.version == self.version for alarm in self.alarms):
+        elif self._whole_has_alarm:
             found.append("The event rates of the windows do not show when the change began.")
         return found
+
+    def _margin_words(self) -> str:
+        """Say why a confidence sequence without 0 raises no alarm of all rows; empty where there is nothing to say."""
+        sequence, margin = self.confidence_sequence, float(self.settings.get("margin", 0.0))
+        if sequence.low <= 0 <= sequence.high or self._whole_has_alarm:
+            return ""
+        if max(-sequence.low, sequence.high) <= margin:
+            return f" It excludes 0 but lies within the margin of {margin:g}, so there is no alarm."
+        if sequence.low <= margin and sequence.high >= -margin:
+            return f" It excludes 0 but not all shifts within the margin of {margin:g}, so there is no alarm."
+        return f" It lies beyond the margin of {margin:g}; the log e-value has not reached the alarm."
+
+    @property
+    def _whole_has_alarm(self) -> bool:
+        return any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
 
     def _sizes(self) -> str:
         last = "" if self.last_window is None else f", the last from {self._window(self.last_window)}"
@@ -290,14 +305,13 @@ class Status:
     def cells(self) -> list[list[str]]:
         """Return the table of all rows, the first events and the first groups as text; its first row is the header."""
         header = ["", "rows", "predicted", "observed", "log e-value", "alarm at", "alarm"]
-        shown = any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
         whole = GroupStatus(
             self.n_rows - self.n_open_rows,
             self.predicted,
             self.observed,
             self.log_e_value,
             1.0,
-            shown,
+            self._whole_has_alarm,
             self.confidence_sequence,
             self.threshold,
         )
@@ -346,8 +360,7 @@ class Status:
         For forecasts with several events there is one more row per event, with its label in the column `event`.
         """
         names = ("n_rows", "predicted", "observed", "log_e_value", "threshold", "alarm")
-        alarmed = any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
-        whole = {name: getattr(self, name) for name in names} | {"alarm": alarmed}
+        whole = {name: getattr(self, name) for name in names} | {"alarm": self._whole_has_alarm}
         rows = [{"group": "all", "event": "", **whole}]
         rows += [
             {"group": group, "event": event, **{name: getattr(each, name) for name in names}}

@@ -119,7 +119,7 @@ def save(display: DrawnDisplay, path: str | PathLike[str], *, dpi: float = 150) 
     display : display
         A drawn display of `calibrant.plots`.
     path : str or path
-        File to write; its suffix is the format: svg, png or pdf.
+        File to write, which replaces an existing one; its suffix is the format: svg, png or pdf.
     dpi : float
         Dots per inch of a PNG.
 

@@ -66,11 +66,13 @@ def write_evaluations(
     inputs: list[dict[str, Any]] | None = None,
     audits: "Mapping[str, Audit] | None" = None,
     monitor: Mapping[str, Any] | None = None,
+    commands: Mapping[str, str] | None = None,
 ) -> str:
     """Return the report of several evaluations, with sections of audits and a monitor; write it to `path` if given."""
     from calibrant.report.page import page
 
-    return write_page(page(models, title=title, inputs=inputs, audits=audits, monitor=monitor), path)
+    options: dict[str, Any] = {"audits": audits, "monitor": monitor, "commands": commands}
+    return write_page(page(models, title=title, inputs=inputs, **options), path)
 
 
 def write_comparison(
@@ -79,11 +81,13 @@ def write_comparison(
     *,
     title: str,
     inputs: list[dict[str, Any]] | None = None,
+    commands: Mapping[str, str] | None = None,
 ) -> str:
     """Return the report of a comparison; write it to `path` if given."""
     from calibrant.report.page import page
 
-    return write_page(page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
+    options: dict[str, Any] = {"inputs": inputs, "commands": commands}
+    return write_page(page(comparison.models, comparison=comparison, title=title, **options), path)
 
 
 def write_page(page: str, path: str | PathLike[str] | None) -> str:

@@ -9,7 +9,9 @@ from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sizes import n_rows
 from calibrant.evaluation.verdict_sentences import groups_are_worse
 
-__all__ = ["Action", "advice"]
+__all__ = ["EXAMPLE_ROWS", "Action", "advice"]
+
+EXAMPLE_ROWS = "rows.csv --label outcome --score score"  # of rows that were not read from files
 
 _FEW_EVENTS, _MANY_EVENTS = 100, 1000  # rows of the rarer outcome: for two parameters, and for a free curve
 _ROWS_PER_PARAMETER = 50
@@ -26,25 +28,29 @@ class Action:
     target: str = ""
 
 
-def advice(e: Evaluation, key: str) -> list[Action]:
-    """Return what to do about an evaluation, most important first; `key` is the prefix of its ids in the page."""
+def advice(e: Evaluation, key: str, rows: str = EXAMPLE_ROWS) -> list[Action]:
+    """Return what to do about an evaluation, most important first; `key` is the prefix of its ids in the page.
+
+    `rows` are the arguments of a command that name files, outcome and score.
+    """
     found = []
     if groups_are_worse(e):
         found.append(_look_at_groups(e, key))
     if e.verdict == "miscalibrated":
-        found.append(_recalibrate(e))
+        found.append(_recalibrate(e, rows))
     if e.verdict == "inconclusive":
         found.append(_collect(e))
     if e.verdict == "miscalibrated" and any(g.verdict == "miscalibrated" for g in e.groups.values()):
         found.append(_look_at_groups(e, key))
     if e.verdict in ("calibrated", "negligible") and not groups_are_worse(e):
-        found += [_use(e), _check_again(e)]
+        found += [_use(e), _check_again(e, rows)]
     return found + _small_groups(e)
 
 
-def _recalibrate(e: Evaluation) -> Action:
+def _recalibrate(e: Evaluation, rows: str) -> Action:
+    if e.kind == "binary":
+        return _binary(e, rows)
     makers = {
-        "binary": _binary,
         "multiclass": _multiclass,
         "labels": _labels,
         "point": _point,
@@ -56,7 +62,7 @@ def _recalibrate(e: Evaluation) -> Action:
 _FRESH = "Fit it to rows that the model was not fitted on, apply it to new rows, and check those."
 
 
-def _binary(e: Evaluation) -> Action:
+def _binary(e: Evaluation, rows: str) -> Action:
     """Recommend by the direction and by the number of rows of the rarer outcome."""
     rarer = min(e.table.positives, e.table.size - e.table.positives)
     details: Any = e.details
@@ -67,7 +73,7 @@ def _binary(e: Evaluation) -> Action:
     elif free and rarer >= _MANY_EVENTS:
         name, method = "Isotonic", "isotonic"
     gain = _gain("Brier score", details.decomposition.brier, details.decomposition.mcb)
-    command = f"calibrant fit rows.csv --label outcome --score score --method {method} -o cal.json"
+    command = f"calibrant fit {rows} --method {method} -o cal.json"
     code = f"cb.{name}().fit(scores, outcomes)\n{command}"
     return Action(f"Recalibrate with {method}.", f"{gain} {_FRESH}", code)
 
@@ -174,6 +180,6 @@ def _use(e: Evaluation) -> Action:
     return Action(f"Use the {what.get(e.kind, 'forecasts')} as they are.", "No recalibration is needed.")
 
 
-def _check_again(e: Evaluation) -> Action:
-    code = "calibrant check rows.csv --label outcome --score score" if e.kind == "binary" else ""
+def _check_again(e: Evaluation, rows: str) -> Action:
+    code = f"calibrant check {rows}" if e.kind == "binary" else ""
     return Action("Check again on new rows.", "Calibration changes when the population or the model changes.", code)

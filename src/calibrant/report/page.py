@@ -10,7 +10,7 @@ from calibrant.evaluation.audit.result import Audit
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.verdict_sentences import joint_sentence, joint_tone, verdict_sentence, verdict_tone
-from calibrant.report.advice import advice
+from calibrant.report.advice import EXAMPLE_ROWS, advice
 from calibrant.report.audit_page import audit_sections
 from calibrant.report.meaning import meaning
 from calibrant.report.model_figures import all_models_figure, figures, is_time, lead_figure, reliability_bins
@@ -37,6 +37,7 @@ def page(
     inputs: list[dict[str, Any]] | None = None,
     audits: Mapping[str, Audit] | None = None,
     monitor: Mapping[str, Any] | None = None,
+    commands: Mapping[str, str] | None = None,
 ) -> str:
     """Return the report of one or several evaluations as one HTML page; equal results give identical pages.
 
@@ -52,6 +53,8 @@ def page(
         Audits of the same forecasts.
     monitor : mapping, optional
         Content of the section of a monitored model, of `calibrant.monitor.status_page`.
+    commands : mapping of name to str, optional
+        Of models that were read from files: the arguments of a command that name files, outcome and score.
 
     Returns
     -------
@@ -62,7 +65,8 @@ def page(
     if not models:
         raise InputError("models must have at least one evaluation; got an empty mapping.", argument="models")
     controls = sliders(models)
-    shown = [_model(name, f"m{i}", evaluation) for i, (name, evaluation) in enumerate(models.items())]
+    rows = commands or {}
+    shown = [_model(name, f"m{i}", e, rows.get(name, EXAMPLE_ROWS)) for i, (name, e) in enumerate(models.items())]
     specifications = {name: evaluation.settings.to_dict() for name, evaluation in models.items()}
     return render(
         "page.html",
@@ -83,7 +87,7 @@ def page(
     )
 
 
-def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
+def _model(name: str, key: str, e: Evaluation, rows: str) -> dict[str, Any]:
     bins = reliability_bins(e)
     return {
         "name": name,
@@ -96,7 +100,7 @@ def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
         "why": e.sentences(),
         "lead": lead_figure(e, bins, key),
         "meaning": meaning(e, bins),
-        "actions": advice(e, key),
+        "actions": advice(e, key, rows),
         "metrics": metric_table(e),
         "tests": test_table(e),
         "reasons": [tuple(part.strip() for part in line.split(":", 1)) for line in e.reasons()],

@@ -451,7 +451,7 @@ class ScoreTable:
         Parameters
         ----------
         path : path
-            File to write.
+            File to write; an existing file is replaced, completely or not at all.
         """
         from calibrant.tables import storage
 

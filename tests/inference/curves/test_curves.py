@@ -370,3 +370,19 @@ def test_errors_of_calibrated_models_depend_on_the_curve():
     isotonic, loess = np.mean(found, axis=0)
     assert isotonic == pytest.approx(0.045, abs=0.005)
     assert loess == pytest.approx(0.03, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("isotonic", {"span": 0.5}),
+        ("isotonic", {"degree": 1}),
+        ("isotonic", {"n_knots": 4}),
+        ("local", {"n_knots": 4}),
+        ("spline", {"span": 0.5}),
+    ],
+)
+def test_options_of_another_method_are_refused(method, options):
+    (name,) = options
+    with pytest.raises(cb.InputError, match=f"{name} must be None with method='{method}'"):
+        calibration_curve(*simulated(), method=method, **options)

@@ -354,7 +354,7 @@ class Audit:
         Parameters
         ----------
         path : path, optional
-            File to write.
+            File to write; an existing file is replaced, completely or not at all.
         title : str, default="Calibration audit"
             Title of the page.
 

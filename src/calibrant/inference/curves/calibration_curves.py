@@ -165,8 +165,8 @@ def calibration_curve(
     *,
     method: CurveMethod = "spline",
     n_knots: int | None = None,
-    span: float = 0.75,
-    degree: int = 2,
+    span: float | None = None,
+    degree: int | None = None,
     at: Column | None = None,
     cluster: Column | None = None,
     confidence_level: float = 0.95,
@@ -187,8 +187,10 @@ def calibration_curve(
     n_knots : int, optional
         Of the spline, from 3 to 7, at fixed quantiles of the scores. By default 5, or 4 or 3 where the outcomes do not
         determine a curve with more, because a part of it separates them; a note says so.
-    span, degree
-        Of the local regression; see `calibrant.metrics.LocalRegression`.
+    span : float, optional
+        Of the local regression, by default 0.75; see `calibrant.metrics.LocalRegression`.
+    degree : int, optional
+        Of the local regression, by default 2. An option of another method is an error.
     at : column of scores, optional
         Points of the grid; by default 51 quantiles of the scores and 51 points at equal distances, from the lowest to
         the highest score. The simultaneous band holds for these points.
@@ -196,7 +198,7 @@ def calibration_curve(
         Rows of one cluster may depend on each other.
     confidence_level : float, default=0.95
     n_resamples, random_state
-        Gaussian draws for the quantile of the simultaneous band.
+        Gaussian draws for the quantile of the simultaneous band; the isotonic band needs none.
     sample_weight, frequency, pos_label, missing
         Options for reading rows; see `ScoreTable.from_arrays`.
 
@@ -254,6 +256,7 @@ def calibration_curve(
     True
     """
     check_option("method", method, get_args(CurveMethod))
+    _check_method_options(method, n_knots=n_knots, span=span, degree=degree)
     level = check_share("confidence_level", confidence_level)
     check_count("n_resamples", n_resamples)
     design = Design(*read_rows(y_true, y_prob, cluster, rows))
@@ -261,10 +264,23 @@ def calibration_curve(
     if method == "isotonic":
         return _isotonic(design, grid, level)
     if method == "local":
-        fit = fit_local(design, grid, span, degree)
+        fit = fit_local(design, grid, 0.75 if span is None else span, 2 if degree is None else degree)
     else:
         fit = fit_most_knots(design, grid) if n_knots is None else fit_spline(design, grid, n_knots)
     return _with_bands(design, grid, fit, method, level, n_resamples, random_state)
+
+
+def _check_method_options(method: str, **given: Any) -> None:
+    """Refuse options that the method would ignore."""
+    owners = {"n_knots": "spline", "span": "local", "degree": "local"}
+    for name, value in given.items():
+        if value is not None and owners[name] != method:
+            raise InputError(
+                f"{name} must be None with method={method!r}, which does not use it; got {value!r}.",
+                hint=f"Pass method={owners[name]!r}, or leave {name} out.",
+                argument=name,
+                value=value,
+            )
 
 
 def spline_curve(design: Design, level: float, n_resamples: int = 999) -> CalibrationCurve | None:
