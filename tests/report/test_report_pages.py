@@ -104,9 +104,9 @@ def test_rare_events_have_counts_and_axes_of_their_size(results, pages):
 def test_the_advice_names_a_calibrator_and_its_gain(results):
     (action,) = advice(results["rare"], "m0")
     parts = results["rare"].details.decomposition
-    assert action.lead == "Recalibrate with beta."
+    assert action.lead == "Recalibrate with platt."  # 208 events
     assert f"from {parts.brier:.3g} to {parts.brier - parts.mcb:.3g} at best" in action.text
-    assert "cb.Beta().fit" in action.code
+    assert "cb.Platt().fit" in action.code
     assert advice(results["multiclass"], "m0")[0].lead == "Recalibrate with softmax_temperature."
     recalibrate, groups = advice(results["quantiles"], "m0")
     assert recalibrate.lead == "Recalibrate with quantile."

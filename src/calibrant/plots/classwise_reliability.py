@@ -254,9 +254,7 @@ class ClasswiseDisplay:
             ax.set_xlabel("highest probability")
             level = f"{100 * self.confidence_level:g} % CI"
             some = f"; {self._shown} of {self.n_classes:,} classes" if self._shown < self.n_classes else ""
-            draw_title(
-                ax, title, f"{level}; at the right single classes" if self._aside else level + some, size="medium"
-            )
+            draw_title(ax, title, level + ("; at the right single classes" if self._aside else some), size="medium")
             return
         if lowest:
             ax.set_xlabel("predicted", fontsize=None if large else "small")

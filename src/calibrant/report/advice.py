@@ -11,7 +11,9 @@ from calibrant.evaluation.verdict_sentences import groups_are_worse
 
 __all__ = ["Action", "advice"]
 
-_FEW_EVENTS, _MANY_EVENTS = 100, 1000  # rows of the rarer outcome: for two parameters, and for a free curve
+# Rows of the rarer outcome: three parameters have a lower error than two from about 300 on, where the deviation is
+# curved, and a free curve from more than 1,000 on (docs/studies/few_events.csv).
+_FEW_EVENTS, _MANY_EVENTS = 300, 1000
 _ROWS_PER_PARAMETER = 50
 _NAMED = 3  # groups that a sentence names
 

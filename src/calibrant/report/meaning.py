@@ -93,9 +93,8 @@ def _cases(score: float, rate: float) -> int:
 def _totals(e: Evaluation) -> list[str]:
     table = e.table
     if table.importance:
-        return [
-            f"Over all rows, weighted: {format_percent(e.mean_score)} predicted, {format_percent(e.event_rate)} observed."
-        ]
+        shares = f"{format_percent(e.mean_score)} predicted, {format_percent(e.event_rate)} observed"
+        return [f"Over all rows, weighted: {shares}."]
     predicted, observed = table.size * e.mean_score, float(table.positives)
     return [f"Over all {table.size:,} rows: {predicted:,.0f} events predicted, {observed:,.0f} observed."]
 
