@@ -36,7 +36,7 @@ _STEPS = {
         *("--junit", "calibration.xml", "--force"),
     ),
     "Write a report of the scores before and after. After recalibration no deviation is significant; the verdict is\n"
-    "'inconclusive', because only about 2,000 events could show that the odds are accurate to within 10 %:": (
+    "'inconclusive', because 86 events are too few to show that the odds are accurate to within 10 %:": (
         *("evaluate", "calibrated.csv", "--label", "is_8", "--score", "forest", "--score", "calibrated"),
         *("--by", "ink", "--html", "report.html", "--force"),
     ),
