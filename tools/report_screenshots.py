@@ -1,13 +1,14 @@
 """Take screenshots of the five reports of `tools.report_cases` in Chromium: desk, dark, phone, and pages of paper.
 
-    python -m tools.report_screenshots build/screenshots
+    python -m tools.report_screenshots build/screenshots --pages docs/images
 
-Pages of paper are taken from the PDF that the browser prints, side by side; that needs pypdfium2.
+All sheets of paper stand side by side; they are pictures of the PDF that the browser prints. ``--pages`` also writes
+the first screens that the documentation shows.
 """
 
+import argparse
 import io
 import shutil
-import sys
 from pathlib import Path
 
 import pypdfium2
@@ -21,20 +22,34 @@ VIEWS = {
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2},
 }
+# Pictures of the documentation: screenshot, and the width and height that are shown of it.
+SHOWN = {
+    "report_desk": ("rare_desk", 1280, 730),
+    "report_dark": ("multiclass_dark", 1280, 730),
+    "report_phone": ("many_groups_phone", 780, 1560),
+}
 
 
-def main(folder: Path, names: list[str]) -> None:
-    """Write the reports and take their screenshots."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names or CASES:
-        CASES[name](999).to_html(folder / f"{name}.html")
+def main() -> None:
+    """Write the reports, take their screenshots, and cut those of the documentation."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", default=list(CASES))
+    parser.add_argument("--pages", type=Path)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for name in names or CASES:
+        for name in options.names:
+            page = options.folder / f"{name}.html"
+            CASES[name](999).to_html(page)
             for view in VIEWS:
-                take(browser, folder / f"{name}.html", view)
-            print_pages(browser, folder / f"{name}.html")
+                take(browser, page, view)
+            print_pages(browser, page)
         browser.close()
+    for name, (source, width, height) in SHOWN.items() if options.pages else ():
+        picture = Image.open(options.folder / f"{source}.png").convert("RGB").crop((0, 0, width, height))
+        picture.quantize(128).save(options.pages / f"{name}.png", optimize=True)
 
 
 def take(browser: Browser, page: Path, view: str) -> None:
@@ -61,4 +76,4 @@ def print_pages(browser: Browser, page: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main()

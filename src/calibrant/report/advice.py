@@ -69,7 +69,7 @@ def _binary(e: Evaluation) -> Action:
     elif free and rarer >= _MANY_EVENTS:
         name, method = "Isotonic", "isotonic"
     gain = _gain("Brier score", details.decomposition.brier, details.decomposition.mcb)
-    command = f"calibrant fit rows.csv --label outcome --score score \\\n  --method {method} -o cal.json"
+    command = f"calibrant fit rows.csv --label outcome \\\n  --score score --method {method} -o cal.json"
     code = f"cb.{name}().fit(scores, outcomes)\n{command}"
     return Action(f"Recalibrate with {method}.", f"{gain} {_FRESH}", code)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from calibrant.plots._palette import EVENT, MODELS, REJECTED
+from calibrant.plots._palette import EVENT, MODELS
 
 __all__ = ["inline"]
 
@@ -21,7 +21,6 @@ _THEME = {
     _PAPER: "var(--paper)",
     EVENT.lower(): "var(--event)",
     MODELS[0].lower(): "var(--model)",
-    REJECTED.lower(): "var(--rejected)",
 }
 
 

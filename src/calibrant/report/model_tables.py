@@ -62,8 +62,7 @@ def metric_table(e: Evaluation) -> ReportTable:
     cells[0][0] = "metric"
     if e.kind != "binary":
         return ReportTable("Metrics", without_empty_columns(cells))
-    unit = "a total weight of" if e.table.importance else "all"
-    effect = f"in {unit} {e.table.size:,.6g}" + ("" if e.table.importance else " rows")
+    effect = "over all rows, weighted" if e.table.importance else "over all rows"
     cells[0] += ["direction", effect]
     for row, line in zip(cells[1:], e.metrics.values(), strict=True):
         breakdown = e.breakdowns.get(line.name) if line.name in e.settings.metrics else None
@@ -108,7 +107,7 @@ def _effect(line: MetricResult, breakdown: Breakdown | None, e: Evaluation) -> s
         details: Any = e.details
         share = details.decomposition.mcb / line.value if line.value else 0.0
         return f"recalibration can remove {100 * share:.2g} % of it"
-    return f"{line.value * rows:,.4g} over all rows" if line.name.startswith("ECC") else ""
+    return f"{line.value * rows:,.4g}" if line.name.startswith("ECC") else ""
 
 
 def _rounded(count: float) -> str:
