@@ -154,8 +154,10 @@ gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases,
 bench-pages: $(VENV)/dev.stamp  ## measure the pages of a service with 50 models (1 minute); the result goes to docs/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.service_pages
 
-screenshots: $(VENV)/dev.stamp  ## take the screenshots of the monitor's pages in the documentation (needs Chromium)
+screenshots: $(VENV)/dev.stamp  ## take the screenshots of the documentation: pages of the monitor and reports (needs Chromium)
+	$(BIN)/python $(PIP) --group pictures-of-paper
 	$(BIN)/python -m tools.screenshots docs/images
+	$(BIN)/python -m tools.report_screenshots build/screenshots --pages docs/images
 
 reproduce: $(VENV)/dev.stamp  ## reproduce the tables, figures and examples of the three papers; pages go to docs/reproduction
 	bash -o pipefail -c '$(BIN)/python -m research run tce | tee docs/reproduction/log.txt'

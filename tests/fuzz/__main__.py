@@ -3,7 +3,7 @@
 Each job is a process of its own. Inputs that reach new code go to FOLDER/TARGET, inputs that fail to FOLDER/failures,
 what a job prints to FOLDER/TARGET.log; with several jobs FOLDER is build/fuzz/1, build/fuzz/2, and so on. A job that
 fails starts again until its time is over or it failed five times. The last line counts inputs and failures; the exit
-code is 1 if there is one. An input that fails belongs into tests/fuzz/corpus/TARGET, together with the repair.
+code is 1 if there is one. An input that fails belongs in tests/fuzz/corpus/TARGET, together with the repair.
 """
 
 import argparse

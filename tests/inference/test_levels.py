@@ -47,7 +47,7 @@ def test_interval_of_observed_over_expected_is_that_of_the_number_of_events():
 def test_text_and_json_have_a_line_of_levels(evaluation):
     text = str(evaluation)
     assert "Levels of calibration: mean, O/E" in text
-    assert "band excludes the diagonal; strong, needs by=." in text
+    assert "band excludes the diagonal; strong, not tested without groups (by=)." in text
     found = json.loads(evaluation.to_json())["details"]["levels"]
     assert found["moderate"]["contains_diagonal"] is False
     assert found["mean"]["name"] == "O/E"

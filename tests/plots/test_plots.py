@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 import calibrant as cb
 from calibrant import plots
+from calibrant.plots._canvas import Axis
 from tests.visual.layout import unreadable
 
 DRAWN_FAST = {"n_resamples": 49}
@@ -380,6 +381,45 @@ def test_without_resamples_the_headline_is_only_the_value(rows, figure):
     assert drawn.null is None
     assert drawn.ax_.get_title(loc="left") == f"TCE = {drawn.breakdown.value:.1f}\N{NO-BREAK SPACE}%"
     assert "expected if calibrated" not in drawn.alt_text()
+
+
+@pytest.mark.parametrize(
+    ("values", "ends", "between"),
+    [
+        ([3e-5, 0.04], (2e-5, 0.05), {0.0001, 0.001, 0.01}),
+        ([0.96, 0.9997], (0.95, 0.9998), {0.99, 0.999}),
+        ([0.02, 0.3], (0.01, 0.5), {0.1}),
+        ([0.0, 1.0], (0.1, 0.9), {0.5}),
+    ],
+)
+def test_a_logit_axis_fits_its_values(values, ends, between):
+    axis = Axis.fitting("logit", [values])
+    assert (axis.low, axis.high) == pytest.approx(ends)
+    ticks = axis._ticks(0.07)
+    assert ticks == sorted(ticks)
+    assert all(np.isclose(ticks, tick, rtol=1e-9).any() for tick in between)
+
+
+def test_rare_events_fill_their_axes(rng):
+    """With 0.1 % events the points use most of both axes, not a corner of them."""
+    z = rng.normal(-8, 1.5, 50_000)
+    truth = 1 / (1 + np.exp(-z))
+    display = plots.ReliabilityDisplay.from_predictions(rng.random(z.size) < truth, truth, fig=page())
+    low, high = (np.log(end / (1 - end)) for end in display.ax_.get_xlim())
+    assert display.ax_.get_xlim()[1] < 0.2
+    scores = display.breakdowns["model"].partition.mean_score
+    logits = np.log(scores / (1 - scores))
+    assert logits.max() - logits.min() > 0.35 * (high - low)
+
+
+def test_percentages_above_bars_are_drawn_where_they_fit(rows):
+    wide, narrow = Figure(figsize=(12, 7)), Figure(figsize=(4, 4))
+    texts = [
+        plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, fig=fig).ax_sizes_.texts
+        for fig in (wide, narrow)
+    ]
+    assert texts[0]
+    assert not texts[1]
 
 
 @pytest.mark.parametrize("scale", ["log", "logit"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant._support.formatting import format_percent
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -49,7 +50,7 @@ def test_the_table_of_classes_has_the_stored_results():
     for row in cells[1:]:
         c = stored[row[0]]
         assert row[1] == f"{c.n:,.6g}"
-        assert row[2:4] == [f"{100 * c.predicted:.3g} %", f"{100 * c.observed:.3g} %"]
+        assert row[2:4] == [format_percent(c.predicted), format_percent(c.observed)]
         assert row[4:6] == [f"{c.log_odds_error:.2f}", f"{c.low:.2f} to {c.high:.2f}"]
         assert row[7] == c.direction(result.settings.alpha)
     pvalues = [stored[row[0]].adjusted_pvalue for row in cells[1:]]
@@ -64,7 +65,7 @@ def test_the_table_of_predicted_classes_has_the_stored_differences():
     stored = {c.label: c for c in result.details.decision.classes}
     for row in cells[1:]:
         c = stored[row[0]]
-        assert row[1:3] == [f"{100 * c.predicted:.3g} %", f"{100 * c.actual:.3g} %"]
+        assert row[1:3] == [format_percent(c.predicted), format_percent(c.actual)]
         assert row[3] == f"{100 * c.difference:+.2f}"
     over = [row[0] for row in cells[1:] if row[6] == "overestimates"]
     assert sorted(over) == sorted(result.details.decision.too_often(result.settings.alpha))

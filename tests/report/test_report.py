@@ -9,6 +9,7 @@ from hostile_names import ACTS, HOSTILE
 from web_browser import ONE_WORKER, browsed, check_accessible
 
 import calibrant as cb
+from calibrant._support.formatting import format_percent, percent_digits
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -103,7 +104,7 @@ def test_the_page_has_the_level_and_the_intervals_that_were_asked_for():
     (table,) = model_tables.bin_tables(result, "m0")
     low, high = cb.TCE(alpha=0.001)(y, p).rate_interval(0.8)
     assert table.cells[0][4] == "80 % CI"
-    expected = [f"{100 * a:.3g} to {100 * b:.3g} %" for a, b in zip(low, high, strict=True)]
+    expected = [f"{percent_digits(a)} to {format_percent(b)}" for a, b in zip(low, high, strict=True)]
     assert [row[4] for row in table.cells[1:]] == expected
 
 

@@ -5,9 +5,11 @@ from html import unescape
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from web_browser import DESK, ONE_WORKER, PHONE, browsed, check_accessible, check_width
 
 import calibrant as cb
+from tools.report_cases import CASES
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -17,57 +19,14 @@ from calibrant.evaluation.verdict_sentences import verdict_sentence
 from calibrant.report.advice import advice
 from calibrant.report.meaning import meaning
 from calibrant.report.model_figures import reliability_bins
+from calibrant.report.model_tables import group_table, metric_table, without_empty_columns
 
 pytestmark = ONE_WORKER
-CLASSES = ["plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
-
-
-def expit(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def calibrated():
-    rng = np.random.default_rng(7)
-    p = expit(rng.normal(-0.6, 1.3, 20_000))
-    return cb.evaluate(rng.random(p.size) < p, p, n_resamples=19)
-
-
-def rare():
-    rng = np.random.default_rng(8)
-    z = rng.normal(-6, 1.4, 100_000)
-    return cb.evaluate(rng.random(z.size) < expit(z), expit(0.6 * z - 0.4), n_resamples=19)
-
-
-def many_groups():
-    rng = np.random.default_rng(9)
-    group, z = rng.integers(0, 300, 30_000), rng.normal(-0.6, 1.2, 30_000)
-    y = rng.random(z.size) < expit(z + np.where(group % 50 == 3, 1.8, 0.0))
-    return cb.evaluate(y, expit(z), by=np.array([f"store {g:03d}" for g in group], dtype=object), n_resamples=19)
-
-
-def multiclass():
-    rng = np.random.default_rng(10)
-    true = rng.dirichlet(np.full(10, 2.0), 3000)
-    code = (true.cumsum(axis=1) < rng.random((3000, 1))).sum(axis=1).clip(0, 9)
-    predicted = true**1.7
-    return cb.evaluate(
-        np.array(CLASSES)[code], predicted / predicted.sum(axis=1, keepdims=True), classes=CLASSES, n_resamples=19
-    )
-
-
-def quantiles():
-    rng = np.random.default_rng(11)
-    mean = rng.normal(50, 12, 2000)
-    levels, z = [0.05, 0.25, 0.5, 0.75, 0.95], np.array([-1.645, -0.674, 0, 0.674, 1.645])
-    y = mean + 6 * rng.normal(size=2000)
-    by = rng.choice(["north", "south"], 2000)
-    return cb.evaluate(y, cb.Quantiles(levels, mean[:, None] + 4 * z), by=by, n_resamples=19)
 
 
 @pytest.fixture(scope="module")
 def results():
-    makers = (calibrated, rare, many_groups, multiclass, quantiles)
-    return {make.__name__: make() for make in makers}
+    return {name: make(19) for name, make in CASES.items()}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +46,11 @@ def text_of(page):
     [
         ("calibrated", "good", r"Calibrated: on average the odds are off by at most [\d.]+ %\."),
         ("rare", "bad", r"Miscalibrated: the model overestimates and is underconfident; .* a factor of [\d.]+\."),
-        ("many_groups", "bad", r"6 of 300 groups are miscalibrated, 294 are inconclusive; over all rows: .*\."),
+        (
+            "many_groups",
+            "bad",
+            r"6 of 300 groups are miscalibrated, 294 are inconclusive; over all rows the deviation is negligible: .*\.",
+        ),
         ("multiclass", "bad", r"Miscalibrated: the model is overconfident; on average over classes .*\."),
         ("quantiles", "bad", r"Miscalibrated: the model is overconfident; the coverage error is about .*\."),
     ],
@@ -125,10 +88,12 @@ def test_rare_events_have_counts_and_axes_of_their_size(results, pages):
     assert bins.partition.mean_score.max() < 0.2
     first, *_, total = meaning(e, bins)
     found = re.fullmatch(
-        r"Among ([\d,]+) cases scored about ([\d.]+) %, expect ([\d,]+) events \(95 % CI .*\), not ([\d,]+)\.", first
+        r"The largest gap in events: among ([\d,]+) cases scored about ([\d.]+) %, "
+        r"expect ([\d,]+) events \(95 % CI .*\), not ([\d,]+)\.",
+        first,
     )
     cases, score, expected, predicted = (float(each.replace(",", "")) for each in found.groups())
-    assert predicted == pytest.approx(cases * score / 100, rel=0.06)  # the score has two digits
+    assert predicted == pytest.approx(cases * score / 100, rel=0.006)  # the score has three digits
     i = int(np.argmin(np.abs(bins.partition.mean_score - predicted / cases)))
     assert expected == round(cases * bins.partition.rate[i])
     assert min(expected, predicted) >= 10
@@ -139,9 +104,9 @@ def test_rare_events_have_counts_and_axes_of_their_size(results, pages):
 def test_the_advice_names_a_calibrator_and_its_gain(results):
     (action,) = advice(results["rare"], "m0")
     parts = results["rare"].details.decomposition
-    assert action.lead == "Recalibrate with beta."
+    assert action.lead == "Recalibrate with platt."  # 208 events
     assert f"from {parts.brier:.3g} to {parts.brier - parts.mcb:.3g} at best" in action.text
-    assert "cb.Beta().fit" in action.code
+    assert "cb.Platt().fit" in action.code
     assert advice(results["multiclass"], "m0")[0].lead == "Recalibrate with softmax_temperature."
     recalibrate, groups = advice(results["quantiles"], "m0")
     assert recalibrate.lead == "Recalibrate with quantile."
@@ -155,7 +120,47 @@ def test_the_advice_on_groups_names_the_worst(results):
     assert look.text.startswith(f"{worst[0]} (")
     assert "; and 3 more." in look.text
     assert "294 of 300 groups are inconclusive" in collect.text
-    assert meaning(e, reliability_bins(e))[0].startswith(f"Among 1,000 cases of the group {worst[0]}, ")
+    sentence = meaning(e, reliability_bins(e))[0]
+    found = re.fullmatch(
+        rf"The worst group: among 1,000 cases of {worst[0]}, scored [\d.]+ % on average, "
+        r"expect (\d+) events \(95 % CI (\d+) to (\d+)\), not \d+\.",
+        sentence,
+    )
+    expected, low, high = map(int, found.groups())
+    group = e.groups[worst[0]]
+    exact = binomtest(group.table.positives, group.n_rows).proportion_ci(0.95, "exact")
+    assert (expected, low, high) == tuple(round(1000 * x) for x in (group.event_rate, exact.low, exact.high))
+
+
+def test_the_first_figure_shows_miscalibrated_groups(pages):
+    """All rows together lie on the diagonal; the headline is about groups, so the figure shows them."""
+    assert pages["many_groups"].count('id="m0-reliability-reliability-groups"') == 1
+    assert "miscalibrated groups (6)" in text_of(pages["many_groups"])
+    assert "reliability-groups" not in pages["calibrated"]
+
+
+def test_an_example_is_chosen_where_no_deviation_is_shown(results):
+    e = results["calibrated"]
+    first, second, _ = meaning(e, reliability_bins(e))
+    assert re.fullmatch(
+        r"An example: among 1,000 cases scored about .* events \(95 % CI .*\); \d+ are predicted\.", first
+    )
+    assert second.startswith("The highest scores: among ")
+
+
+def test_groups_of_distributions_show_their_coverage(results):
+    header, *rows = group_table(results["quantiles"], "m0").cells
+    column = header.index("coverage of 90 % intervals")
+    groups = results["quantiles"].worst_first.values()
+    values = [group["coverage of 90 % intervals"].cells()[0] for group in groups]
+    assert [row[column].split(" (")[0] for row in rows] == values
+
+
+def test_columns_without_any_text_are_left_out(results):
+    assert "direction" not in metric_table(results["calibrated"]).cells[0]
+    assert "direction" in metric_table(results["rare"]).cells[0]
+    assert "adjusted p" not in metric_table(results["quantiles"]).cells[0]
+    assert without_empty_columns([["a", "b"], ["1", ""], ["", ""]]) == [["a"], ["1"], [""]]
 
 
 def test_few_rows_ask_for_more():
@@ -275,7 +280,8 @@ def test_groups_stay_readable_without_scripts(opened, pages):
 def test_print_has_no_controls_and_white_paper(opened, pages):
     tab = opened(pages["many_groups"], color_scheme="dark", **DESK)
     tab.emulate_media(media="print")
-    assert tab.locator("input:visible, .search:visible").count() == 0
+    assert tab.locator("input:visible, .search:visible, #alpha:visible, #sliders:visible").count() == 0
+    assert tab.locator(".printed:visible").all_inner_texts() == ["Printed: groups 1 to 10 of 300."]
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert tab.evaluate(
         "[...document.querySelectorAll('svg.diagram')].every((e) => e.getBoundingClientRect().width < 1280)"

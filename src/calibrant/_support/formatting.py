@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from calibrant._support.arrays import true_runs
 from calibrant._support.typing import Bools, Floats
 
-__all__ = ["NumberFormat", "format_pvalue", "p_text", "round_up", "runs_text"]
+__all__ = ["NumberFormat", "format_percent", "format_pvalue", "p_text", "percent_digits", "round_up", "runs_text"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,20 @@ class NumberFormat:
         if math.isnan(low) or math.isnan(high):
             return ""
         return f"{self.value(low).removesuffix(' %')} to {self.value(high)}"
+
+
+def format_percent(share: float) -> str:
+    """Format a share as a percentage with three digits: "30.0 %", "0.0125 %", "100 %".
+
+    >>> format_percent(0.3), format_percent(0.000125), format_percent(1.0), format_percent(0.0)
+    ('30.0 %', '0.0125 %', '100 %', '0 %')
+    """
+    return f"{percent_digits(share)} %"
+
+
+def percent_digits(share: float) -> str:
+    """Format a share as a percentage with three digits, without its unit."""
+    return f"{100 * share:#.3g}".removesuffix(".") if share else "0"
 
 
 def format_pvalue(pvalue: float) -> str:

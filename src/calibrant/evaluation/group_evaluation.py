@@ -17,7 +17,7 @@ __all__ = ["CountedRows", "adjust_groups", "evaluate_groups"]
 
 
 class CountedRows(Protocol):
-    """The rows of the whole or of a group, as a kind of forecast evaluates them."""
+    """All rows, or those of a group, as a kind of forecast evaluates them."""
 
     @property
     def n_clusters(self) -> int | None:

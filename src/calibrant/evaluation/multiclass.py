@@ -109,7 +109,7 @@ def _rows_needed(table: ClassTable, decision: MulticlassDecision, settings: Sett
     return rows_to_decide(float(table.size), decision.information, margin, settings.alpha)
 
 
-def _breakdowns(table: ClassTable, decision: MulticlassDecision, level: float, shown: int = 9) -> dict[str, Breakdown]:
+def _breakdowns(table: ClassTable, decision: MulticlassDecision, level: float, shown: int = 11) -> dict[str, Breakdown]:
     """Return the breakdowns of the top label, and of the classes with the largest deviations."""
     top = table.top_label()
     found = {f"top-label {metric.name}": metric(top) for metric in (ECE(), ACE(), TCE())}

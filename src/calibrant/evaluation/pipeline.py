@@ -45,7 +45,7 @@ class GroupedSample(Generic[S]):
 
     @classmethod
     def from_rows(cls, rows: Rows, count: Callable[[Rows], S], *, is_large: bool = False) -> "GroupedSample[S]":
-        """Count all rows, and those of each group; too few clusters of the whole are an error."""
+        """Count all rows, and those of each group; too few clusters of all rows are an error."""
         whole = count(rows)
         if whole.n_clusters is not None:
             check_clusters(whole.n_clusters)

@@ -282,7 +282,7 @@ def _levels(levels: CalibrationLevels) -> Iterator[str]:
 def _strong(e: Any) -> str:
     """State how many groups are miscalibrated: no test shows strong calibration."""
     if not e.groups:
-        return "strong, needs by="
+        return "strong, not tested without groups (by=)"
     off = sum(group.verdict == "miscalibrated" for group in e.groups.values())
     return f"strong, {off:,} of {len(e.groups):,} groups miscalibrated"
 

@@ -25,8 +25,15 @@ def verdict_sentence(e: Evaluation) -> str:
         return f"{own}."
     if groups_are_worse(e):
         groups = sentences.groups_text(e)
-        return f"{groups[0].upper()}{groups[1:]}; over all rows: {own[0].lower()}{own[1:]}."
+        return f"{groups[0].upper()}{groups[1:]}; over all rows the {_OVERALL[e.verdict]}: {own.partition(': ')[2]}."
     return f"{own}; {sentences.groups_text(e)}."
+
+
+_OVERALL = {
+    "calibrated": "model is calibrated",
+    "negligible": "deviation is negligible",
+    "inconclusive": "result is inconclusive",
+}
 
 
 def groups_are_worse(e: Evaluation) -> bool:

@@ -242,7 +242,7 @@ def _segments(map_: maps.Segments, x: str, graph: Graph) -> str:
 
 
 def _along(points: Floats, place: str, most: int, x: str, graph: Graph) -> str:
-    """Return the share of its piece that x has passed; beyond the ends, the distance to them."""
+    """Return the place of x in its piece, 0 at its beginning and 1 at its end, or the distance to the nearest point."""
     begin = graph.look_up(np.concatenate([points[:1], points]), place, most)
     width = graph.look_up(np.concatenate([[1.0], np.diff(points), [1.0]]), place, most)
     return graph.node("Div", graph.node("Sub", x, begin), width)

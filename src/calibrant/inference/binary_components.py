@@ -21,7 +21,7 @@ __all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components", "in_the
 
 IMPOSSIBLE, FINE_BINS = "impossible outcomes", "deviation over fine bins"
 
-# With fewer expected or observed events, or other rows, counts are tested by their binomial distribution.
+# With fewer expected or observed events, or non-events, counts are tested by their binomial distribution.
 MIN_EVENTS = 30
 # With at most this number of clusters with an event, or with a row without it, clusters are single observations.
 _FEW_CLUSTERS = 9
@@ -124,7 +124,7 @@ def _signed(value: float, positive: str, negative: str) -> str:
 
 
 def _has_too_few_events(design: Design) -> bool:
-    """Return whether weights or clusters contain so few events, or other rows, that their variance is unknown."""
+    """Return whether weights or clusters have so few events, or non-events, that their variance is unknown."""
     fewest = MIN_WEIGHTED_EVENTS if design.rows is None else _FEW_CLUSTERS
     return not design.is_independent and design.effective_rarer <= fewest
 

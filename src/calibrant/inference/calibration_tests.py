@@ -465,7 +465,7 @@ def _resample_if_few(
     *,
     fewest_in_group: float | None = None,
 ) -> TestResult:
-    """Add a p-value by resampling, and a note with the reason, where few events or other rows are expected."""
+    """Add a p-value by resampling, and a note with the reason, where few events, or few non-events, are expected."""
     events = float(np.sum(table.n * table.score))
     fewest = min(events, float(table.size) - events) if fewest_in_group is None else fewest_in_group
     if fewest >= (_MIN_EXPECTED if fewest_in_group is None else _MIN_EXPECTED_IN_GROUP):

@@ -1,4 +1,4 @@
-"""Counting inside an engine, so that only distinct rows leave it, and reading them into tables.
+"""Count rows inside an engine, which returns each distinct row once, and read the counts into tables.
 
 The engine groups rows by group, outcome and score and counts them: ::
 

@@ -7,7 +7,7 @@ that declares the same properties gets bitwise identical intervals, nulls and te
     The loss is 0 without a gap between predicted and observed, and grows with gaps of either sign. Without it, values
     on both sides of the null range are evidence against calibration.
 ``keeps_sign`` : bool, default False
-    The absolute value of the loss measures gaps.
+    The loss has the sign of the gap; its absolute value grows with gaps of either sign.
 ``needs_sums_only`` : bool, default False
     The loss uses only `n`, `k` and `mean_score` of each bin, so tables of replicates need not be built.
 ``is_elementwise`` : bool, default False

@@ -60,7 +60,7 @@ class MulticlassMetric(ABC):
 
     @abstractmethod
     def measure(self, table: ClassTable) -> Measure:
-        """Return the function that measures other outcomes, or other weights, of the predictions of a table."""
+        """Return a function of outcomes and weights: the value of the metric for the predictions of a table."""
 
     def value(self, table: ClassTable) -> float:
         """Return the value of a table.
@@ -105,7 +105,7 @@ class _ProperScore(MulticlassMetric):
         """Return the function from a class per row to the loss of each row."""
 
     def measure(self, table: ClassTable) -> Measure:
-        """Return the function that measures other outcomes, or other weights.
+        """Return a function of outcomes and weights: the value of the metric for the predictions of a table.
 
         Parameters
         ----------

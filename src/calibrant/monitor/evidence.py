@@ -1,4 +1,4 @@
-"""Evidence against calibration: e-processes of the whole and of each group over closed windows, and alarms."""
+"""Evidence against calibration: e-processes of all rows and of each group over closed windows, and alarms."""
 
 import json
 import math
@@ -40,7 +40,7 @@ def version_share(ordinal: int) -> float:
 
 
 def log_threshold(alpha: float, ordinal: int = 1) -> float:
-    """Return the log e-value of an alarm of the whole, which has one half of alpha; the groups have the other."""
+    """Return the log e-value at which all rows together raise an alarm; they have half of alpha, groups the rest."""
     return math.log(2 / (alpha * version_share(ordinal)))
 
 
@@ -56,7 +56,7 @@ def stream_key(group: str, event: str) -> str:
 
 @dataclass
 class MonitoredStream:
-    """The evidence of the whole, of a group or of one of their events, and its sums over all closed windows.
+    """The evidence of all rows, of a group or of one of their events, and its sums over all closed windows.
 
     `state` is None for the whole and the groups of forecasts with several events: their e-value is the mean of those
     of the events.
@@ -113,8 +113,8 @@ class MonitoredStream:
 def group_weights(cohorts: dict[str, int]) -> dict[str, float]:
     """Return the weights of groups: 1 / (c (c + 1)) for cohort c, shared equally by its groups.
 
-    Cohort c are the groups that first had rows in the c-th window with new groups. The weights of a cohort are fixed
-    when it appears, so they sum to at most 1 however many groups come later.
+    Groups whose first rows come in the same window form a cohort; cohorts are numbered from 1 in the order of these
+    windows. The weights of a cohort never change, so all weights sum to at most 1, however many groups come later.
 
     >>> group_weights({"a": 1, "b": 1, "c": 2})
     {'a': 0.25, 'b': 0.25, 'c': 0.16666666666666666}
@@ -183,7 +183,7 @@ class EvidenceRecorder:
         self._raise_alarms(window)
 
     def _update(self, group: str, cohort: int, window: int, tables: dict[str, ScoreTable]) -> None:
-        """Add a window of the whole or of a group: its events first, then the mean of their e-values."""
+        """Add a window of all rows or of a group: its events first, then the mean of their e-values."""
         several = self.events != (NO_EVENT,)
         added = [self._add(group, event, cohort, window, tables[event]) for event in self.events if several]
         mean = float(log_mean_e(np.array([row["log_e"] for row in added]))) if several else 0.0

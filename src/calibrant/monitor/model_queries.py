@@ -105,7 +105,7 @@ class Reader:
         )
 
     def history(self, group: str | None, version_name: str | None = None, event: str = NO_EVENT) -> History:
-        """Return all windows of the whole, or of the group with a key, closed and open; or of one of their events."""
+        """Return all windows, closed and open, of all rows or of the group with a key, or of one of their events."""
         version = self.version(version_name)
         own = WHOLE if group is None else group
         label = None if group is None else group_label(group)
@@ -252,7 +252,7 @@ class Reader:
         return {row.stream: check_stream(row, "streams") for row in self.connection.execute(query)}
 
     def _events(self, version_id: int, group: str) -> dict[str, Any]:
-        """Return the last sums and values of each event of the whole or of a group; none for binary forecasts."""
+        """Return the last sums and values of each event of all rows or of a group; none for binary forecasts."""
         if list(self.settings.events) == [NO_EVENT]:
             return {}
         table = schema.streams

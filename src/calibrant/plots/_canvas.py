@@ -330,8 +330,8 @@ class Axis:
     def fitting(cls, scale: Scale, values: Iterable[Any], limit: float | None = None, name: str = "ymax") -> "Axis":
         """Return an axis that contains all of these probabilities, up to `limit` if given.
 
-        A linear axis starts at 0 and ends at 1, or at the limit. A log axis starts below the smallest positive value; a
-        logit axis ends at the same distance from 1.
+        A linear axis starts at 0 and ends at 1, or at the limit. A log axis starts below the smallest positive value. A
+        logit axis also ends above the largest value below 1.
         """
         if scale not in ("linear", "log", "logit"):
             raise InputError(f"scale must be 'linear', 'log' or 'logit'; got {scale!r}.", argument="scale", value=scale)
@@ -344,10 +344,12 @@ class Axis:
         low = _step_below(min(every[every > 0], default=0.1))
         if scale == "log":
             return cls(scale, min(low, (limit or 1.0) / 10), limit or 1.0, limit is not None)
-        high = 1 - _step_below(min(1 - every[every < 1], default=0.1))
-        if limit is None:
-            return cls(scale, min(low, 0.1), max(high, 0.9))
-        return cls(scale, min(low, limit / 10), min(limit, 1 - 1e-9), cut=True)
+        if limit is not None:
+            return cls(scale, min(low, limit / 10), min(limit, 1 - 1e-9), cut=True)
+        inner = every[(every > 0) & (every < 1)]
+        if not inner.size:
+            return cls(scale, 0.1, 0.9)
+        return cls(scale, _end_below(inner.min()), 1 - _end_below(1 - inner.max()))
 
     def inside(self, p: Any) -> Any:
         """Clip probabilities to the ends of a log or logit axis."""
@@ -391,11 +393,12 @@ class Axis:
 
     def _ticks(self, room: float) -> list[float]:
         """Return both ends, and the powers of ten between them (or more, if there are few) that have enough room."""
-        below = [10.0**d for d in np.arange(np.floor(np.log10(self.low) + 1e-9), 0)]
-        above = [1.0] if self.scale == "log" else [0.5, *(1 - p for p in reversed(below))]
-        every = below + above
-        if len(every) < 5:
-            every += [m * p for p in below for m in (2, 5) if m * p < 0.5 or self.scale == "log"]
+        nearest = self.low if self.scale == "log" else min(self.low, 1 - self.high)
+        tens = [10.0**d for d in np.arange(np.floor(np.log10(nearest) + 1e-9), 0)]
+        more = [m * p for p in tens for m in (2, 5) if m * p < 0.5 or self.scale == "log"]
+        every, more = ([*tens, 1.0], more) if self.scale == "log" else ([*_both_sides(tens), 0.5], _both_sides(more))
+        if sum(self.low < p < self.high for p in every) < 4:
+            every += more
         low, high = self.forward(self.low), self.forward(self.high)
         taken, kept = low, []
         for p in sorted(every):
@@ -413,6 +416,22 @@ class Axis:
             return f"≤ {text}"
         gathers = self.scale == "logit" and not self.cut
         return f"≥ {text}" if gathers and np.isclose(1 - p, 1 - self.high, rtol=1e-6, atol=0) else text
+
+
+def _both_sides(values: list[float]) -> list[float]:
+    """Return probabilities, and those at the same distances from 1."""
+    return [*values, *(1 - p for p in values)]
+
+
+def _end_below(value: float) -> float:
+    """Return the end of a logit axis below the value: a step below it, or, above 1/2, a step closer to 1/2."""
+    return _step_below(value) if value <= 0.5 else 1 - _step_above(1 - value)
+
+
+def _step_above(value: float) -> float:
+    """Return the smallest of 1, 2 and 5 times a power of ten above the value."""
+    decade = 10.0 ** np.floor(np.log10(max(float(value), 1e-9)))
+    return float(min(m * decade for m in (1, 2, 5, 10) if m * decade > value * (1 + 1e-9)))
 
 
 def _step_below(value: float) -> float:

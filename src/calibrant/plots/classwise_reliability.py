@@ -33,6 +33,7 @@ __all__ = ["ClasswiseDisplay"]
 
 _TOP = "top label"
 _MOST_CLASSES = 9
+_COLUMNS = 4  # of panels of equal size, where there are more classes
 _SHAPES = {0: (1, 0), 1: (1, 1), 2: (1, 2), 3: (1, 3), 4: (2, 2), 5: (2, 3), 6: (2, 3), 7: (3, 3), 8: (3, 3), 9: (3, 3)}
 
 
@@ -106,13 +107,15 @@ class ClasswiseDisplay:
         return cls.of(evaluation).plot(ax=ax, fig=fig)
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> "ClasswiseDisplay":
+    def of(cls, evaluation: Evaluation, *, most: int = _MOST_CLASSES) -> "ClasswiseDisplay":
         """Return the display of an evaluation of class probabilities, not yet drawn.
 
         Parameters
         ----------
         evaluation : Evaluation
             Of the kind "multiclass".
+        most : int, default=9
+            Largest number of classes. More than 9 are drawn in columns of equal size.
 
         Returns
         -------
@@ -124,7 +127,7 @@ class ClasswiseDisplay:
             )
         details: Any = evaluation.details
         adjusted = {f"class {details.labels[c.label]}": c.adjusted_pvalue for c in details.decision.classes}
-        found = [(key, each) for key, each in evaluation.breakdowns.items() if key in adjusted][:_MOST_CLASSES]
+        found = [(key, each) for key, each in evaluation.breakdowns.items() if key in adjusted][:most]
         names = display_names([_TOP, *(key for key, _ in found)])
         return cls(
             dict(zip(names, [evaluation.breakdowns["top-label ACE"], *(each for _, each in found)], strict=True)),
@@ -159,6 +162,8 @@ class ClasswiseDisplay:
         """
         if columns is not None:
             check_count("columns", columns)
+        elif self._shown > _MOST_CLASSES:
+            columns = _COLUMNS
         self._aside = columns is None and self._shown > 3  # the classes stand in their own block
         places = self._left_of_classes(ax, fig) if columns is None else self._columns(ax, fig, columns)
         self.axes_: dict[str, Axes] = {}
@@ -248,7 +253,8 @@ class ClasswiseDisplay:
             ax.set_ylabel("share of correct rows")
             ax.set_xlabel("highest probability")
             level = f"{100 * self.confidence_level:g} % CI"
-            draw_title(ax, title, f"{level}; at the right single classes" if self._aside else level, size="medium")
+            some = f"; {self._shown} of {self.n_classes:,} classes" if self._shown < self.n_classes else ""
+            draw_title(ax, title, level + ("; at the right single classes" if self._aside else some), size="medium")
             return
         if lowest:
             ax.set_xlabel("predicted", fontsize=None if large else "small")

@@ -1,6 +1,6 @@
 """`CoverageDisplay`: observed against nominal coverage of central intervals."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,9 @@ class CoverageDisplay:
     curves_ : dict of name to line
     confidence_level : float
         Level of the intervals of coverage.
+    levels : sequence of float
+        Coverages of the intervals that the forecasts state, drawn as points; the curve between them interpolates
+        quantiles. Empty for forecasts that state whole distributions.
 
     See Also
     --------
@@ -61,6 +64,7 @@ class CoverageDisplay:
 
     u: Mapping[str, Floats]
     confidence_level: float = 0.95
+    levels: Sequence[float] = ()
 
     @classmethod
     def from_predictions(
@@ -102,9 +106,9 @@ class CoverageDisplay:
         }
         return cls(u, check_share("confidence_level", confidence_level)).plot(ax=ax, fig=fig)
 
-    def _observed(self, u: Floats) -> Floats:
+    def _observed(self, u: Floats, levels: Floats = _LEVELS) -> Floats:
         reach = np.sort(np.abs(2 * u - 1))
-        return np.searchsorted(reach, _LEVELS * (1 + 1e-12), side="right") / u.size
+        return np.searchsorted(reach, levels * (1 + 1e-12), side="right") / u.size
 
     def _band(self) -> tuple[Floats, Floats]:
         from scipy.stats import binom
@@ -142,6 +146,9 @@ class CoverageDisplay:
             (self.curves_[name],) = self.ax_.plot(
                 _LEVELS, self._observed(u), lw=1.8, gid=f"coverage-{ids[name]}", **style
             )
+            at = np.asarray(self.levels, dtype=np.float64)
+            points: dict[str, Any] = {"ls": "", "marker": "o", "ms": 5.5, "color": style["color"], "zorder": 4}
+            self.ax_.plot(at, self._observed(u, at), gid=f"coverage-{ids[name]}-levels", **points)
         self.ax_.set_xlim(0, 1)
         self.ax_.set_ylim(0, 1)
         self.ax_.set_aspect("equal", adjustable="box")
@@ -156,7 +163,8 @@ class CoverageDisplay:
         return self
 
     def _note(self) -> str:
-        return f"below the diagonal: overconfident; grey: {100 * self.confidence_level:g} % null range"
+        band = f"grey: {100 * self.confidence_level:g} % null range"
+        return f"points: stated intervals; {band}" if self.levels else f"below the diagonal: overconfident; {band}"
 
     def _at_ninety(self) -> dict[str, float]:
         return {name: float(self._observed(u)[89]) for name, u in self.u.items()}

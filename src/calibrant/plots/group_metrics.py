@@ -341,8 +341,10 @@ class GroupDisplay:
             ax.set_ylim(*limits)
             ax.set_ylabel(f"{self.metric}{unit}", parse_math=False)
             ax.set_xlabel(self.evaluation.by or "", parse_math=False)
-        if limits[0] < 0 < limits[1]:
-            (ax.axvline if upright else ax.axhline)(0, color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
+        target = _target(list(lines.values()))
+        dashes: dict[str, Any] = {"color": blend(0.45), "lw": 1, "ls": (0, (4, 3))}
+        if target is not None or limits[0] < 0 < limits[1]:
+            (ax.axvline if upright else ax.axhline)(target or 0.0, zorder=0.5, **dashes)
         ax.spines[["top", "right"]].set_visible(False)
         level = f"{100 * self.evaluation.settings.confidence_level:g} %"
         known = any(not np.isnan(each.interval.low) for each in lines.values())
@@ -355,6 +357,8 @@ class GroupDisplay:
         labels = [f"value, {level} CI" if known else "value", "significant (omnibus test)", "null range"]
         if not self.bands_:
             handles, labels = handles[:2], labels[:2]
+        if target is not None:
+            handles, labels = [*handles, Line2D([], [], **dashes)], [*labels, "expected if calibrated"]
         legend_above(ax, self._title(sum(significant)), handles, labels)
 
     def _title(self, significant: int) -> str:
@@ -433,9 +437,17 @@ class GroupDisplay:
         )
 
 
+def _target(lines: list[MetricResult]) -> float | None:
+    """Return the value that all groups should have, where only it is known and no null range, as for coverage."""
+    expected = {each.null.expected for each in lines if np.isnan(each.null.low)}
+    value = expected.pop() if len(expected) == 1 else np.nan
+    return float(value) if np.isfinite(value) else None
+
+
 def _span(lines: list[MetricResult]) -> tuple[float, float]:
-    """Return axis limits that contain all finite values, intervals and null ranges."""
-    every: list[float] = []
+    """Return axis limits that contain all finite values, intervals, null ranges and their target."""
+    target = _target(lines)
+    every: list[float] = [] if target is None else [target]
     for each in lines:
         every += [each.value, each.interval.low, each.interval.high, each.null.low, each.null.high]
     finite = [v for v in every if np.isfinite(v)] or [0.0, 1.0]

@@ -239,7 +239,10 @@ def pit_display(evaluation: Evaluation) -> PITDisplay:
 def coverage_display(evaluation: Evaluation) -> CoverageDisplay:
     """Return the coverage curve of an evaluation of distributions, not yet drawn."""
     details: Any = evaluation.details
-    return CoverageDisplay({"forecast": details.pit}, evaluation.settings.confidence_level)
+    found: Any = evaluation.breakdowns.get("coverage")
+    stated = any(note.code == "levels" for note in evaluation.notes) and found is not None
+    levels = tuple(float(level) for level in found.per_level["level"]) if stated else ()
+    return CoverageDisplay({"forecast": details.pit}, evaluation.settings.confidence_level, levels)
 
 
 @dataclass(eq=False, repr=False)

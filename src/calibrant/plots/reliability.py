@@ -319,6 +319,7 @@ class ReliabilityDisplay:
         for b in self.breakdowns.values():
             table = b.partition.table
             every += [b.partition.rate, b.partition.mean_score, quantile(table, 0.01), quantile(table, 0.99)]
+            every += [b.rate_interval(self.confidence_level)[1]] if self.intervals else []
         tables = [b.partition.table for b in self.breakdowns.values()]
         scale: Any = self.scale
         if scale is None and self._before:

@@ -371,13 +371,11 @@ class TestBasedReliabilityDisplay:
         parts = [rectangle(i - half, i + half, 0, r) if r > 0 else None for i, (r, _) in cells]
         self.accepted_sizes_ = self._draw_filled(ax, accepted, "size")
         self.rejected_sizes_ = self._draw_filled(ax, parts, "size-rejected")
-        few = len(n) <= 16
-        ax.set_ylim(0, float(n.max()) * (1.32 if few else 1.05))
-        shares = zip(n, 100 * rejected / n, strict=True) if few else ()
-        for i, (size, share) in enumerate(shares):
-            ax.annotate(
-                f"{share:.0f} %", (i, size), (0, 2), textcoords="offset points", ha="center", fontsize="x-small"
-            )
+        labels = [f"{share:.0f} %" for share in 100 * rejected / n]
+        fit = labels_fit(ax, labels)
+        ax.set_ylim(0, float(n.max()) * (1.32 if fit else 1.05))
+        for i, (size, label) in enumerate(zip(n, labels, strict=True)) if fit else ():
+            ax.annotate(label, (i, size), (0, 2), textcoords="offset points", ha="center", fontsize="x-small")
 
     def _stairs(self, ax: Axes, sizes: Any, part: str) -> list[Artist]:
         """Draw all bars as one outline, rejected rows in front."""

@@ -13,7 +13,9 @@ __all__ = ["EXAMPLE_ROWS", "Action", "advice"]
 
 EXAMPLE_ROWS = "rows.csv --label outcome --score score"  # of rows that were not read from files
 
-_FEW_EVENTS, _MANY_EVENTS = 100, 1000  # rows of the rarer outcome: for two parameters, and for a free curve
+# Rows of the rarer outcome: three parameters have a lower error than two from about 300 on, where the deviation is
+# curved, and a free curve from more than 1,000 on (docs/studies/few_events.csv).
+_FEW_EVENTS, _MANY_EVENTS = 300, 1000
 _ROWS_PER_PARAMETER = 50
 _NAMED = 3  # groups that a sentence names
 
@@ -73,7 +75,8 @@ def _binary(e: Evaluation, rows: str) -> Action:
     elif free and rarer >= _MANY_EVENTS:
         name, method = "Isotonic", "isotonic"
     gain = _gain("Brier score", details.decomposition.brier, details.decomposition.mcb)
-    command = f"calibrant fit {rows} --method {method} -o cal.json"
+    command = f"calibrant fit {rows} \\
+  --method {method} -o cal.json"
     code = f"cb.{name}().fit(scores, outcomes)\n{command}"
     return Action(f"Recalibrate with {method}.", f"{gain} {_FRESH}", code)
 

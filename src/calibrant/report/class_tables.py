@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from calibrant._support.formatting import format_pvalue
+from calibrant._support.formatting import format_percent, format_pvalue
 from calibrant.evaluation.results import Evaluation
 
 __all__ = ["class_tables"]
@@ -29,8 +29,8 @@ def _classes(e: Evaluation) -> tuple[str, list[list[str]]]:
         cells.append([
             str(details.labels[c.label]),
             f"{c.n:,.6g}",
-            _percent(c.predicted),
-            _percent(c.observed),
+            format_percent(c.predicted),
+            format_percent(c.observed),
             _number(c.log_odds_error),
             "" if math.isnan(c.low) else f"{_number(c.low)} to {_number(c.high)}",
             _adjusted(c, e),
@@ -48,8 +48,8 @@ def _labels(e: Evaluation) -> tuple[str, list[list[str]]]:
         side = "overestimates" if c.difference > 0 else "underestimates"
         cells.append([
             str(c.label),
-            _percent(c.predicted),
-            _percent(c.actual),
+            format_percent(c.predicted),
+            format_percent(c.actual),
             f"{100 * c.difference:+.2f}",
             "" if math.isnan(c.low) else f"{100 * c.low:+.2f} to {100 * c.high:+.2f}",
             _adjusted(c, e),
@@ -65,7 +65,7 @@ def _confusions(e: Evaluation) -> list[tuple[str, list[list[str]]]]:
     cells = [["occurs more often than predicted", "where predicted", "predicted", "observed", "adjusted p"]]
     for c in found[:_MOST_ROWS]:
         names = [str(details.labels[c.label]), str(details.labels[c.predicted_label])]
-        cells.append([*names, _percent(c.predicted), _percent(c.observed), _adjusted(c, e)])
+        cells.append([*names, format_percent(c.predicted), format_percent(c.observed), _adjusted(c, e)])
     count = max(details.decision.n_confusions, len(found))
     return [(_heading("Confused classes", cells, count), cells)] if found else []
 
@@ -81,10 +81,6 @@ def _level(e: Evaluation) -> str:
 
 def _adjusted(c: Any, e: Evaluation) -> str:
     return format_pvalue(min(1.0, c.adjusted_pvalue * e.group_factor))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
 
 
 def _number(value: float) -> str:

@@ -9,13 +9,19 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from calibrant.plots._palette import EVENT
+from calibrant.plots._palette import EVENT, MODELS
 
 __all__ = ["inline"]
 
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _INK, _PAPER = "#000000", "#ffffff"
 _NOT_TEXT_FAMILY = ("font-family",)  # the page sets it
+_THEME = {
+    _INK: "var(--ink)",
+    _PAPER: "var(--paper)",
+    EVENT.lower(): "var(--event)",
+    MODELS[0].lower(): "var(--model)",
+}
 
 
 def inline(svg: str, *, prefix: str, alt: str, tips: Mapping[str, str], stops: str) -> str:
@@ -76,10 +82,9 @@ def _split_style(element: ElementTree.Element) -> None:
 
 
 def _theme_colour(value: str) -> str:
-    """Return a colour of the drawing as one of the page; colours of data stay, except that of events."""
-    known = {_INK: "var(--ink)", _PAPER: "var(--paper)", EVENT.lower(): "var(--event)"}
-    if value in known:
-        return known[value]
+    """Return a colour of the drawing as one of the page, where a dark page needs a lighter one."""
+    if value in _THEME:
+        return _THEME[value]
     grey = re.fullmatch(r"#([0-9a-f]{2})\1\1", value)
     if grey is None:
         return value

@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.formatting import format_percent
 from calibrant._support.text_tables import printable
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.verdict_sentences import groups_are_worse
 from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.significance import clopper_pearson
+from calibrant.tables.partition import Partition
 
 __all__ = ["meaning"]
 
@@ -19,7 +22,7 @@ def meaning(e: Evaluation, bins: Breakdown | None) -> list[str]:
     """Return sentences about what to expect; `bins` are those of the reliability diagram, None for other kinds."""
     group = [_group_sentence(e)] if e.kind == "binary" and groups_are_worse(e) else []
     if bins is not None:
-        found = [_bin_sentence(bins, i, e) for i in _chosen_bins(bins, e)]
+        found = [f"{lead}: {_bin_sentence(bins, i, e)}" for i, lead in _chosen_bins(bins, e).items()]
         return [*group, *found, *(_totals(e) if e.kind == "binary" else [])]
     return {"labels": _proportions, "point": _points, "distribution": _coverage}[e.kind](e)
 
@@ -27,18 +30,20 @@ def meaning(e: Evaluation, bins: Breakdown | None) -> list[str]:
 def _group_sentence(e: Evaluation) -> str:
     """Return a sentence about the worst group."""
     name, group = next(iter(e.worst_first.items()))
+    rows, level = Partition.from_cuts(group.table, []), e.settings.confidence_level
+    low, high = clopper_pearson(rows.effective_k, rows.effective_n, confidence_level=level)
     cases = _cases(group.mean_score, group.event_rate)
-    return (
-        f"Among {cases:,} cases of the group {printable(str(name))}, scored {_percent(group.mean_score)} on average, "
-        f"expect {cases * group.event_rate:,.0f} events, not {cases * group.mean_score:,.0f}."
-    )
+    expected = _expected(cases, group.mean_score, group.event_rate, (float(low[0]), float(high[0])), "events", e)
+    score = format_percent(group.mean_score)
+    return f"The worst group: among {cases:,} cases of {printable(str(name))}, scored {score} on average, {expected}."
 
 
-def _chosen_bins(bins: Breakdown, e: Evaluation) -> list[int]:
-    """Return two bins: the one with the largest number of misjudged rows, and the one with the highest scores.
+def _chosen_bins(bins: Breakdown, e: Evaluation) -> dict[int, str]:
+    """Return two bins and why they were chosen: the one with the largest gap, and the one with the highest scores.
 
-    A bin counts as misjudged if the confidence interval of its rate excludes its mean score. Without such a bin, and
-    unless the model is miscalibrated, the bin with most information is chosen: n rate (1 - rate) is largest.
+    The gap of a bin is the difference between its predicted and observed number of events; it counts if the
+    confidence interval of the rate excludes the mean score. Without such a bin, and unless the model is miscalibrated,
+    the bin with most information is an example: n rate (1 - rate) is largest.
     """
     p = bins.partition
     low, high = bins.rate_interval(e.settings.confidence_level)
@@ -46,25 +51,37 @@ def _chosen_bins(bins: Breakdown, e: Evaluation) -> list[int]:
     off = large & ((p.mean_score < low) | (p.mean_score > high))
     known = np.flatnonzero(large)
     if not known.size:
-        return []
+        return {}
     information = np.where(large, p.n * p.rate * (1 - p.rate), -1.0)
     misjudged = np.where(off, p.n * np.abs(p.mean_score - p.rate), -1.0)
     # Scores of a model without a shown deviation: a bin outside its interval may be one of twenty by chance.
-    first = int(misjudged.argmax()) if off.any() and e.verdict == "miscalibrated" else int(information.argmax())
-    last = int(known[-1])
-    return [first] if first == last else [first, last]
+    deviates = bool(off.any()) and e.verdict == "miscalibrated"
+    first, last = int((misjudged if deviates else information).argmax()), int(known[-1])
+    noun = "events" if e.kind == "binary" else "correct rows"
+    lead = f"The largest gap in {noun}" if deviates else "An example"
+    highest = "The highest scores" if e.kind == "binary" else "The highest probabilities"
+    return {first: lead} | ({} if first == last else {last: highest})
 
 
 def _bin_sentence(bins: Breakdown, i: int, e: Evaluation) -> str:
-    p, level = bins.partition, e.settings.confidence_level
-    low, high = (float(each[i]) for each in bins.rate_interval(level))
+    p = bins.partition
+    low, high = (float(each[i]) for each in bins.rate_interval(e.settings.confidence_level))
     score, rate = float(p.mean_score[i]), float(p.rate[i])
     cases = _cases(score, rate)
-    span = f"{100 * level:g} % CI {cases * low:,.0f} to {cases * high:,.0f}"
-    not_ = f", not {cases * score:,.0f}" if not low <= score <= high else ""
     which, noun = ("scored", "events") if e.kind == "binary" else ("with a highest probability of", "correct")
-    expected = f"{cases * rate:,.0f} {noun}"
-    return f"Among {cases:,} cases {which} about {_percent(score)}, expect {expected} ({span}){not_}."
+    return (
+        f"among {cases:,} cases {which} about {format_percent(score)}, "
+        f"{_expected(cases, score, rate, (low, high), noun, e)}."
+    )
+
+
+def _expected(cases: int, score: float, rate: float, limits: tuple[float, float], noun: str, e: Evaluation) -> str:
+    """State the number to expect, its interval, and the number that the scores predict."""
+    low, high = limits
+    span = f"{100 * e.settings.confidence_level:g} % CI {cases * low:,.0f} to {cases * high:,.0f}"
+    predicted = f"{cases * score:,.0f}"
+    against = f"; {predicted} are predicted" if low <= score <= high else f", not {predicted}"
+    return f"expect {cases * rate:,.0f} {noun} ({span}){against}"
 
 
 def _cases(score: float, rate: float) -> int:
@@ -76,7 +93,8 @@ def _cases(score: float, rate: float) -> int:
 def _totals(e: Evaluation) -> list[str]:
     table = e.table
     if table.importance:
-        return [f"Over all rows, weighted: {_percent(e.mean_score)} predicted, {_percent(e.event_rate)} observed."]
+        shares = f"{format_percent(e.mean_score)} predicted, {format_percent(e.event_rate)} observed"
+        return [f"Over all rows, weighted: {shares}."]
     predicted, observed = table.size * e.mean_score, float(table.positives)
     return [f"Over all {table.size:,} rows: {predicted:,.0f} events predicted, {observed:,.0f} observed."]
 
@@ -122,7 +140,3 @@ def _coverage(e: Evaluation) -> list[str]:
         f"{1000 * found.per_level['high'][i]:,.0f}); calibrated forecasts have {1000 * levels[i]:,.0f}."
         for i in ends
     ]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.4g} %"

@@ -12,15 +12,17 @@ import numpy as np
 
 from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
 from calibrant.evaluation.results import Evaluation
+from calibrant.evaluation.verdict_sentences import groups_are_worse
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.report.figures import bin_tips
-from calibrant.report.model_tables import bin_rows
+from calibrant.report.model_tables import bin_rows, widest_coverage
 from calibrant.report.templates import SafeText, inline_figure, new_canvas
 
 __all__ = ["all_models_figure", "figures", "lead_figure", "reliability_bins"]
 
 _WIDE = 5.2  # inches; with text of 10 points about the width of a phone
 _MOST_GROUPS = 20  # groups that the figure shows
+_MOST_CLASSES = 11  # with the top label four rows of three panels
 
 
 def reliability_bins(e: Evaluation) -> Breakdown | None:
@@ -41,11 +43,15 @@ def lead_figure(e: Evaluation, bins: Breakdown | None, key: str) -> SafeText:
 
     level = e.settings.confidence_level
     if bins is not None:
-        shown = plots.ReliabilityDisplay.from_breakdown(bins, confidence_level=level, fig=new_canvas(_WIDE, 4.9))
+        name, id_ = ("Top label", "top-label") if e.kind == "multiclass" else ("model", "model")
+        canvas = new_canvas(_WIDE, 4.9)
+        shown = plots.ReliabilityDisplay.from_breakdown(bins, confidence_level=level, name=name, fig=canvas)
         if e.kind == "multiclass":
             _name_top_label(shown)
-        tips = bin_tips(bin_rows(bins, level), "reliability-model-bin-")
-        return inline_figure(shown, f"{key}-reliability", tips, r"reliability-model-bin-\d+-point")
+        elif groups_are_worse(e):
+            _mark_groups(shown, e)
+        tips = bin_tips(bin_rows(bins, level), f"reliability-{id_}-bin-")
+        return inline_figure(shown, f"{key}-reliability", tips, rf"reliability-{id_}-bin-\d+-point")
     makers = {"point": overview.bias_display, "distribution": overview.coverage_display}
     height = 4.9
     display: Any = plots.ProportionDisplay.of(e) if e.kind == "labels" else makers[e.kind](e)
@@ -57,6 +63,23 @@ def lead_figure(e: Evaluation, bins: Breakdown | None, key: str) -> SafeText:
 def _name_top_label(shown: Any) -> None:
     shown.ax_.set_ylabel("share of correct rows")
     shown.ax_sizes_.set_xlabel("highest probability of a row")
+
+
+def _mark_groups(shown: Any, e: Evaluation) -> None:
+    """Draw each miscalibrated group at its mean score and event rate, where all rows together do not show them."""
+    from calibrant.plots._palette import REJECTED
+
+    bad = [group for group in e.groups.values() if group.verdict == "miscalibrated"]
+    at = [[getattr(group, name) for group in bad] for name in ("mean_score", "event_rate")]
+    style: dict[str, Any] = {"ls": "", "marker": "D", "ms": 5, "color": REJECTED, "zorder": 5}
+    (marks,) = shown.ax_.plot(*at, gid="reliability-groups", **style)
+    first = shown.ax_.get_legend()
+    handles = [*first.legend_handles, marks]
+    texts = [*(text.get_text() for text in first.get_texts()), f"miscalibrated groups ({len(bad):,})"]
+    shown.ax_.legend(
+        handles, texts, ncols=2, frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1),
+        borderaxespad=0.2, handlelength=1.6, columnspacing=1.4,
+    ).set_in_layout(False)  # fmt: skip
 
 
 def all_models_figure(models: Mapping[str, Evaluation]) -> SafeText | None:
@@ -124,7 +147,7 @@ def _class_figures(e: Evaluation, key: str) -> dict[str, SafeText]:
     from calibrant import plots
     from calibrant.plots import overview
 
-    classes = plots.ClasswiseDisplay.of(e)
+    classes = plots.ClasswiseDisplay.of(e, most=_MOST_CLASSES)
     classes.plot(fig=new_canvas(_WIDE, classes.height(3, _WIDE)), columns=3)
     shares = plots.ProportionDisplay.of(e).plot(fig=new_canvas(_WIDE, max(3.0, overview.shares_height(e))))
     return {
@@ -134,20 +157,21 @@ def _class_figures(e: Evaluation, key: str) -> dict[str, SafeText]:
 
 
 def _group_figures(e: Evaluation, key: str) -> dict[str, SafeText]:
-    """Return the figures of groups: one metric of the worst groups; of dates that metric and the bias over time."""
+    """Return the figures of groups: the size of the deviation and its direction, of the worst groups or over time."""
     from calibrant import plots
 
     if not e.groups:
         return {}
     over_time = all(map(is_time, e.groups))
     metric = "ACE" if "ACE" in e.metrics else LOG_ODDS_ERROR if e.kind == "binary" else next(iter(e.metrics))
-    shown = {"groups": metric}
-    if over_time and "bias" in e.metrics and metric != "bias":
-        shown["bias"] = "bias"
+    shown = {"groups": widest_coverage(e) or metric}
+    signed = "mean error" if e.kind == "distribution" else "bias"
+    if signed in e.metrics and shown["groups"] != signed:
+        shown["bias"] = signed
     found = {}
     for name, drawn in shown.items():
         most = None if over_time else _MOST_GROUPS
-        height = 4.0 if over_time else 1.5 + 0.24 * min(len(e.groups), _MOST_GROUPS)
+        height = 4.0 if over_time else 1.7 + 0.24 * min(len(e.groups), _MOST_GROUPS)
         display = plots.GroupDisplay(e, drawn, most).plot(
             along="x" if over_time else "y", fig=new_canvas(_WIDE, height)
         )

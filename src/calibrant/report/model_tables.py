@@ -1,11 +1,12 @@
 """Tables of one model in the report: metrics, tests, bins and groups, each as text with the header first."""
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant._support.formatting import format_pvalue
+from calibrant._support.formatting import format_percent, format_pvalue, percent_digits
 from calibrant.evaluation.binary import rejection_breakdown
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.metric_result import MetricResult
@@ -22,6 +23,8 @@ __all__ = [
     "joint_metrics",
     "metric_table",
     "test_table",
+    "widest_coverage",
+    "without_empty_columns",
 ]
 
 _GROUPS_PER_PAGE = 10
@@ -58,12 +61,21 @@ def metric_table(e: Evaluation) -> ReportTable:
     cells = [list(row) for row in e.cells()]
     cells[0][0] = "metric"
     if e.kind != "binary":
-        return ReportTable("Metrics", cells)
-    cells[0] += ["direction", "cost"]
+        return ReportTable("Metrics", without_empty_columns(cells))
+    effect = "over all rows, weighted" if e.table.importance else "over all rows"
+    cells[0] += ["direction", effect]
     for row, line in zip(cells[1:], e.metrics.values(), strict=True):
         breakdown = e.breakdowns.get(line.name) if line.name in e.settings.metrics else None
-        row += [_direction(line, breakdown) if line.pvalue <= e.settings.alpha else "", _cost(line, breakdown, e)]
-    return ReportTable("Metrics", cells, left=(0, 5, 6))
+        row += [_direction(line, breakdown) if line.pvalue <= e.settings.alpha else "", _effect(line, breakdown, e)]
+    shown = without_empty_columns(cells)
+    left = tuple(c for c, name in enumerate(shown[0]) if name in ("metric", "direction", effect))
+    return ReportTable("Metrics", shown, left)
+
+
+def without_empty_columns(cells: list[list[str]]) -> list[list[str]]:
+    """Return the columns that have a text in any row below the header."""
+    kept = [c for c in range(len(cells[0])) if any(row[c] for row in cells[1:])]
+    return [[row[c] for c in kept] for row in cells]
 
 
 def _direction(line: MetricResult, breakdown: Breakdown | None) -> str:
@@ -73,22 +85,34 @@ def _direction(line: MetricResult, breakdown: Breakdown | None) -> str:
         return ""
     mean_score, rate, n = (breakdown.per_bin[name] for name in ("mean_score", "rate", "n"))
     high, low = (100 * n[side].sum() / n.sum() for side in (mean_score > rate, mean_score < rate))
-    return f"overestimates in bins with {high:.3g} % of the rows, underestimates in {low:.3g} %"
+    if min(high, low) == 0:
+        return "overestimates in all bins" if high else "underestimates in all bins"
+    side, share = ("overestimates", high) if high >= low else ("underestimates", low)
+    return f"mostly {side} (bins with {share:.0f} % of rows)"
 
 
-def _cost(line: MetricResult, breakdown: Breakdown | None, e: Evaluation) -> str:
-    rows, unit = e.table.size, "of total weight" if e.table.importance else "rows"
+def _effect(line: MetricResult, breakdown: Breakdown | None, e: Evaluation) -> str:
+    """State the size of a metric as a number of events or rows."""
+    rows = e.table.size
     if line.name == "bias":
         more = "more" if line.value > 0 else "fewer"
-        return f"{abs(line.value) * rows:,.4g} {more} events predicted than observed in {rows:,.6g} {unit}"
+        return f"{_rounded(abs(line.value) * rows)} {more} events predicted than observed"
     if line.name in ("ECE", "ACE"):
-        return f"over- or underestimation by {line.value * rows:,.4g} events in {rows:,.6g} {unit}"
+        return f"over- or underestimation by {_rounded(line.value * rows)} events"
     if breakdown is not None and "rejected" in breakdown.per_bin:
-        return f"{breakdown.per_bin['rejected'].sum():,.6g} of {rows:,.6g} rows have a score that the test rejects"
+        low, high = (_rounded(each / 100 * rows) for each in (line.null.low, line.null.high))
+        usual = "" if math.isnan(line.null.low) else f"; {low} to {high} if calibrated"
+        return f"the test rejects the scores of {_rounded(float(breakdown.per_bin['rejected'].sum()))} rows{usual}"
     if line.name == "Brier":
         details: Any = e.details
-        return f"{details.decomposition.mcb:.4g} of it would vanish with perfect recalibration"
-    return f"{line.value * rows:,.4g} over all rows" if line.name.startswith("ECC") else ""
+        share = details.decomposition.mcb / line.value if line.value else 0.0
+        return f"recalibration can remove {100 * share:.2g} % of it"
+    return f"{line.value * rows:,.4g}" if line.name.startswith("ECC") else ""
+
+
+def _rounded(count: float) -> str:
+    """Format an expected number of events or rows: whole from 10 on."""
+    return f"{count:,.0f}" if count >= 10 else f"{count:.2g}"
 
 
 def test_table(e: Evaluation) -> ReportTable:
@@ -108,12 +132,32 @@ def group_table(e: Evaluation, key: str) -> ReportTable | None:
     found = e.group_table()
     if found is None:
         return None
-    header, *rows = found.cells
+    header, *rows = _with_coverage(e, found.cells)
     days = all(_MIDNIGHT.search(row[0]) for row in rows)
     cells = [list(header), *([_MIDNIGHT.sub("", row[0]) if days else row[0] or "(empty)", *row[1:]] for row in rows)]
-    return ReportTable(
-        _group_heading(e), cells, found.left, verdict=True, key=f"{key}-group-table", page=_GROUPS_PER_PAGE
-    )
+    left = (0, len(header) - 1)
+    return ReportTable(_group_heading(e), cells, left, verdict=True, key=f"{key}-group-table", page=_GROUPS_PER_PAGE)
+
+
+def _with_coverage(e: Evaluation, cells: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Add the coverage of the widest intervals to the groups of distributions, whose calibration it shows."""
+    name = widest_coverage(e)
+    if name is None:
+        return list(cells)
+    shown = [name] + [_value_with_interval(group, name) for group in e.worst_first.values()]
+    return [[*row[:-2], text, *row[-2:]] for row, text in zip(cells, shown, strict=True)]
+
+
+def _value_with_interval(group: Evaluation, name: str) -> str:
+    if name not in group.metrics:
+        return ""
+    value, interval, *_ = group[name].cells()
+    return f"{value} ({interval})"
+
+
+def widest_coverage(e: Evaluation) -> str | None:
+    """Return the name of the metric of the widest central intervals; None if there is none."""
+    return next((name for name in reversed(e.metrics) if name.startswith("coverage of ")), None)
 
 
 def _group_heading(e: Evaluation) -> str:
@@ -137,11 +181,12 @@ def bin_tables(e: Evaluation, key: str) -> list[ReportTable]:
     if e.kind == "binary":
         return [_tested_bins(e, key)]
     if e.kind in ("multiclass", "labels"):
-        return [ReportTable(heading, cells, _left_columns(cells)) for heading, cells in class_tables(e)]
-    found = [ReportTable("Bias by bin", e.breakdowns["bias by bin"].cells())]
-    if "coverage" in e.breakdowns:
-        found.insert(0, ReportTable("Coverage of central intervals", e.breakdowns["coverage"].cells()))
-    return found
+        found = [(heading, without_empty_columns(cells)) for heading, cells in class_tables(e)]
+        return [ReportTable(heading, cells, _left_columns(cells)) for heading, cells in found]
+    bias = ReportTable("Bias by bin", e.breakdowns["bias by bin"].cells())
+    if "coverage" not in e.breakdowns:
+        return [bias]
+    return [ReportTable("Coverage of central intervals", e.breakdowns["coverage"].cells()), bias]
 
 
 def _left_columns(cells: list[list[str]]) -> tuple[int, ...]:
@@ -156,15 +201,21 @@ def _tested_bins(e: Evaluation, key: str) -> ReportTable:
     cells = [["scores", unit, "events", "event rate", f"{100 * level:g} % CI", "mean score", "rejected"]]
     for row in bin_rows(rejection_breakdown(e)[0], level):
         cells.append([
-            f"{row['lower']:.4g} to {row['upper']:.4g}",
+            _scores(row["lower"], row["upper"]),
             _count(row["n"]),
             _count(row["k"]),
-            f"{100 * row['rate']:.3g} %",
-            f"{100 * row['low']:.3g} to {100 * row['high']:.3g} %",
-            f"{100 * row['mean_score']:.3g} %",
+            format_percent(row["rate"]),
+            f"{percent_digits(row['low'])} to {format_percent(row['high'])}",
+            format_percent(row["mean_score"]),
             f"{100 * row['rejected'] / row['n']:.1f} %" if row["n"] else "",
         ])  # fmt: skip
     return ReportTable("Bins of the test-based diagram", cells, key=f"{key}-bins")
+
+
+def _scores(lower: float, upper: float) -> str:
+    """Format the range of a bin with three digits, or with more if both ends would be equal."""
+    short = f"{lower:.3g} to {upper:.3g}"
+    return short if f"{lower:.3g}" != f"{upper:.3g}" else f"{lower:.6g} to {upper:.6g}"
 
 
 def _count(value: float) -> str:

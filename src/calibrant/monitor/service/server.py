@@ -95,7 +95,7 @@ class ServiceServer(uvicorn.Server):
 
 
 def _timed_protocol(seconds: float, unread_seconds: float) -> Any:
-    """Return the protocol of uvicorn with time limits for the headers of a request and for data that is not read."""
+    """Return the protocol of uvicorn with time limits for the headers of requests and for answers that are not read."""
 
     class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         """A connection that is closed if headers do not arrive in time, or answers are not read in time."""

@@ -109,6 +109,9 @@
     count.setAttribute("role", "status");
     bar.append(label, field, back, count, forth);
     box.before(bar);
+    const printed = document.createElement("p"); // paper shows one page of the table, and says so
+    printed.className = "printed soft small";
+    box.after(printed);
     const show = () => {
       const text = field.value.trim().toLowerCase();
       const found = [...body.rows].filter((row) => row.cells[0].textContent.toLowerCase().includes(text));
@@ -119,6 +122,7 @@
       forth.disabled = first + size >= found.length;
       const total = found.length.toLocaleString("en");
       count.textContent = found.length ? first + 1 + " to " + (first + shown.size) + " of " + total : "no group found";
+      printed.textContent = "Printed: groups " + count.textContent + ".";
     };
     field.addEventListener("input", () => { first = 0; show(); });
     back.addEventListener("click", () => { first -= size; show(); });
