@@ -114,7 +114,7 @@ test-wheel: wheel  ## install the wheel into an empty environment and run the te
 test-lowest:  ## run the tests with the lowest versions of all dependencies that pyproject.toml allows (20 minutes)
 	$(PYTHON) -m venv --clear .venv-lowest
 	.venv-lowest/bin/python $(PIP) --upgrade pip uv
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct ".[sklearn,plot,cli,serve,onnx,postgresql]"
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct ".[sklearn,lightgbm,plot,cli,serve,onnx,postgresql]"
 	.venv-lowest/bin/uv pip freeze --python .venv-lowest/bin/python | grep -v '^calibrant' > .venv-lowest/constraints.txt
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --constraints .venv-lowest/constraints.txt $(FOR_TESTS)
 	.venv-lowest/bin/python tools/lowest_versions.py
