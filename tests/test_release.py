@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
+import calibrant as cb
 from tools import action_check, release_notes
 
 ROOT = Path(__file__).parents[1]
@@ -196,6 +197,14 @@ def test_the_documentation_lists_the_bounds_of_each_extra():
     for extra in set(stated) - {"all"}:
         wanted = {each for each in stated[extra] if not each.startswith("calibrant[")}
         assert wanted == {each for each in re.findall(r"``([^`]+)``", rows[extra]) if ">=" in each}, extra
+
+
+def test_show_versions_lists_the_libraries_of_each_extra(capsys):
+    cb.show_versions()
+    shown = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    about = project()["project"]
+    stated = [*about["dependencies"], *(each for extra in about["optional-dependencies"].values() for each in extra)]
+    assert {Requirement(each).name for each in stated} <= shown
 
 
 # Notes of a release
