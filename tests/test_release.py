@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
+import calibrant as cb
 from tools import action_check, release_notes
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +60,8 @@ def test_wheels_are_tested_on_each_python_of_the_matrix():
     built = set(re.findall(r"cp3(\d+)-", project()["tool"]["cibuildwheel"]["build"]))
     matrix = load_yaml(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["versions"]["strategy"]["matrix"]
     assert {f"3.{minor}" for minor in built} == set(matrix["python"])
+    stated = re.findall(r"Python :: (3\.\d+)", "\n".join(project()["project"]["classifiers"]))
+    assert set(stated) == set(matrix["python"])
 
 
 def test_actionlint_accepts_the_workflows():
@@ -104,12 +107,50 @@ def test_text_of_the_action_cannot_break_its_table():
     assert action_check.summary({"gates": [gate]}).splitlines()[-1] == "| warning | a\\|b, &lt;img> | r  | f |"
 
 
-def test_the_action_installs_its_source_a_wheel_or_a_requirement(tmp_path):
-    (tmp_path / "calibrant-0.2.0-py3-none-any.whl").touch()
-    pattern = str(tmp_path / "calibrant-*.whl")
-    assert action_check.requirement("", "/source") == "/source[cli]"
-    assert action_check.requirement(pattern, "/source") == f"{tmp_path}/calibrant-0.2.0-py3-none-any.whl[cli]"
-    assert action_check.requirement("calibrant[cli,onnx]==0.2.0", "/source") == "calibrant[cli,onnx]==0.2.0"
+def test_the_action_shows_its_summary_without_a_file_of_results(tmp_path, monkeypatch):
+    arguments = "--label outcome --score cubed --resamples 39"
+    found, _, summary = gates(tmp_path, monkeypatch, ARGUMENTS=arguments, JSON="")
+    assert found == 1
+    assert "| **failed** | cubed |" in summary
+    assert not list(tmp_path.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("package", "installed"),
+    [
+        ("", "/source[cli]"),
+        ("calibrant", "calibrant[cli]"),
+        ("calibrant==0.2.0", "calibrant[cli]==0.2.0"),
+        ("calibrant[onnx] >= 0.2", "calibrant[cli,onnx] >= 0.2"),
+        ("calibrant[cli, onnx]==0.2.0", "calibrant[cli,onnx]==0.2.0"),
+        ("calibrant @ git+https://example.com/c.git@v1", "calibrant[cli] @ git+https://example.com/c.git@v1"),
+        ("git+https://example.com/c.git", "calibrant[cli] @ git+https://example.com/c.git"),
+        ("wheels/calibrant-*.whl", "wheels/calibrant-0.2.0-py3-none-any.whl[cli]"),
+        ("wheels/*.whl[onnx]", "wheels/calibrant-0.2.0-py3-none-any.whl[cli,onnx]"),
+        ("./wheels", "./wheels[cli]"),
+    ],
+)
+def test_the_action_installs_its_source_a_file_or_a_requirement(tmp_path, monkeypatch, package, installed):
+    (tmp_path / "wheels").mkdir()
+    (tmp_path / "wheels" / "calibrant-0.2.0-py3-none-any.whl").touch()
+    monkeypatch.chdir(tmp_path)
+    assert action_check.requirement(package, "/source") == installed
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_the_action_refuses_a_pattern_that_does_not_name_one_file(tmp_path, monkeypatch, count):
+    for number in range(count):
+        (tmp_path / f"calibrant-0.{number}-py3-none-any.whl").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=f"must name one file; got 'calibrant-\\*.whl', which names {count}"):
+        action_check.requirement("calibrant-*.whl", "/source")
+
+
+def test_the_action_asks_for_a_supported_python(monkeypatch):
+    assert project()["project"]["requires-python"] == f">={'.'.join(map(str, action_check.LOWEST_PYTHON))}"
+    monkeypatch.setattr(action_check.sys, "version_info", (3, 10, 4))
+    with pytest.raises(SystemExit, match="needs Python 3.11 or later; got 3.10"):
+        action_check.main("install", {})
 
 
 def test_inputs_of_the_action_reach_its_steps_by_the_environment_only():
@@ -156,6 +197,14 @@ def test_the_documentation_lists_the_bounds_of_each_extra():
     for extra in set(stated) - {"all"}:
         wanted = {each for each in stated[extra] if not each.startswith("calibrant[")}
         assert wanted == {each for each in re.findall(r"``([^`]+)``", rows[extra]) if ">=" in each}, extra
+
+
+def test_show_versions_lists_the_libraries_of_each_extra(capsys):
+    cb.show_versions()
+    shown = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    about = project()["project"]
+    stated = [*about["dependencies"], *(each for extra in about["optional-dependencies"].values() for each in extra)]
+    assert {Requirement(each).name for each in stated} <= shown
 
 
 # Notes of a release

@@ -3,22 +3,47 @@
 All inputs come from the environment, so that no text of a workflow becomes a part of a command line.
 """
 
+from __future__ import annotations
+
 import glob
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+LOWEST_PYTHON = (3, 11)
 FILES_OF_RESULTS = {"JUNIT": "--junit", "JSON": "--json"}
+EXTRAS = r"\[([\w\s,.-]*)\]"
 
 
 def requirement(package: str, source: str) -> str:
-    """Return what pip installs, with the extra `cli`: a requirement, a wheel (a pattern is allowed), or the source."""
-    found = sorted(glob.glob(package)) if package else [source]
-    name = found[0] if len(found) == 1 else package
-    return name if "[" in name else f"{name}[cli]"
+    """Return what pip installs, with the extra `cli`: the source, a file (a pattern is allowed), or a requirement."""
+    if not package:
+        return f"{source}[cli]"
+    if re.match(r"[\w+]+://", package):
+        return f"calibrant[cli] @ {package}"
+    if package.endswith((".whl", ".tar.gz")) or ("/" in package and "://" not in package):
+        return _file(package)
+    name, extras, rest = re.fullmatch(rf"([\w.-]*)(?:\s*{EXTRAS})?(.*)", package).groups()  # type: ignore[union-attr]
+    return f"{name}{_with_cli(extras)}{rest}"
+
+
+def _file(package: str) -> str:
+    """Return the one file or folder that the pattern names, with its extras."""
+    pattern, extras = re.fullmatch(rf"(.*?)(?:{EXTRAS})?", package).groups()  # type: ignore[union-attr]
+    found = sorted(glob.glob(pattern))
+    if len(found) != 1:
+        raise SystemExit(f"The input package must name one file; got {pattern!r}, which names {len(found)}: {found}.")
+    return f"{found[0]}{_with_cli(extras)}"
+
+
+def _with_cli(extras: str | None) -> str:
+    names = {"cli", *(extras or "").replace(",", " ").split()}
+    return f"[{','.join(sorted(names))}]"
 
 
 def command(environment: dict[str, str]) -> list[str]:
@@ -50,11 +75,13 @@ def _cell(text: object) -> str:
 
 def check(environment: dict[str, str]) -> int:
     """Run the check, write the output `passed` and the summary of the job, and return the exit status."""
-    status = subprocess.run(command(environment), check=False).returncode
-    _append(environment.get("GITHUB_OUTPUT"), f"passed={'true' if status == 0 else 'false'}\n")
-    file = environment.get("JSON")
-    if status in (0, 1) and file:
-        _append(environment.get("GITHUB_STEP_SUMMARY"), summary(json.loads(Path(file).read_text(encoding="utf-8"))))
+    with tempfile.TemporaryDirectory() as folder:
+        file = environment.get("JSON") or str(Path(folder, "result.json"))  # the summary needs the results
+        status = subprocess.run(command({**environment, "JSON": file}), check=False).returncode
+        _append(environment.get("GITHUB_OUTPUT"), f"passed={'true' if status == 0 else 'false'}\n")
+        if status in (0, 1):
+            text = Path(file).read_text(encoding="utf-8")
+            _append(environment.get("GITHUB_STEP_SUMMARY"), summary(json.loads(text)))
     return status
 
 
@@ -66,6 +93,9 @@ def _append(path: str | None, text: str) -> None:
 
 def main(step: str, environment: dict[str, str]) -> int:
     """Run one step of the action."""
+    if sys.version_info < LOWEST_PYTHON:
+        found = ".".join(map(str, sys.version_info[:2]))
+        raise SystemExit(f"Calibrant needs Python 3.11 or later; got {found}. Add a step actions/setup-python before.")
     if step == "install":
         wanted = requirement(environment.get("PACKAGE", ""), environment["SOURCE"])
         return subprocess.run([sys.executable, "-m", "pip", "install", wanted], check=False).returncode

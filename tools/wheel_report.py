@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 COLUMNS = (
     "python",
     "gil",
+    "calibrant",
     "wheel",
     "kilobytes",
     "import_ms",
@@ -33,10 +34,10 @@ REPEATS = 9
 
 
 def installed_wheel(folder: Path) -> Path:
-    """Return the wheel in the folder whose tags are those of the installation."""
+    """Return the wheel in the folder whose version and tags are those of the installation."""
     text = importlib.metadata.distribution("calibrant").read_text("WHEEL") or ""
     tags = {line.removeprefix("Tag: ") for line in text.splitlines() if line.startswith("Tag: ")}
-    for wheel in folder.glob("calibrant-*.whl"):
+    for wheel in folder.glob(f"calibrant-{importlib.metadata.version('calibrant')}-*.whl"):
         python, abi, platforms = wheel.stem.split("-")[-3:]
         if tags & {f"{python}-{abi}-{each}" for each in platforms.split(".")}:
             return wheel
@@ -74,6 +75,7 @@ def report(folder: Path, tests: Path) -> dict[str, object]:
     return {
         "python": platform.python_version(),
         "gil": "yes" if getattr(sys, "_is_gil_enabled", lambda: True)() else "no",
+        "calibrant": importlib.metadata.version("calibrant"),
         "wheel": "-".join(wheel.stem.split("-")[-3:]),
         "kilobytes": round(wheel.stat().st_size / 1000),
         "import_ms": round(milliseconds("import calibrant"), 1),

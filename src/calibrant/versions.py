@@ -6,7 +6,11 @@ __all__ = ["__version__", "show_versions"]
 __version__ = "0.2.0"
 
 _CORE = ("numpy", "scipy", "narwhals")
-_OPTIONAL = ("scikit-learn", "matplotlib", "duckdb", "pyspark", "jinja2", "click", "rich", "onnx")
+# Frames, then the libraries of the extras.
+_OPTIONAL = (
+    *("pandas", "polars", "pyarrow", "duckdb", "pyspark", "torch", "scikit-learn", "lightgbm", "onnx", "mlflow"),
+    *("matplotlib", "jinja2", "click", "rich", "sqlalchemy", "psycopg", "starlette", "uvicorn", "prometheus-client"),
+)
 
 
 def show_versions() -> None:

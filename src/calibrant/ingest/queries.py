@@ -39,7 +39,11 @@ _DATABASES = ("duckdb", "postgresql", "sqlite")
 # Type numbers of PostgreSQL: bigint, smallint, integer, real, double precision, numeric; text, char, varchar;
 # user-defined types (enums, citext) begin at 16384.
 _NUMBERS, _TEXT, _USER_DEFINED = (20, 21, 23, 700, 701, 1700), (25, 1042, 1043), 16384
-_DUCKDB_NUMBERS = re.compile(r'(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|"?NULL"?)$')
+# DuckDB describes columns by their types; before 1.4 by NUMBER, bool and STRING.
+_DUCKDB_NUMBERS = re.compile(
+    r'(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|"?NULL"?|NUMBER|bool)$'
+)
+_DUCKDB_TEXT = ("VARCHAR", "STRING")
 _KINDS = {bool: "b", int: "i", float: "f"}  # types of Python and kinds of NumPy
 # Errors of the query; other errors, such as a lost connection, are raised unchanged.
 _QUERY_ERRORS = ("ProgrammingError", "DataError", "NotSupportedError")
@@ -312,7 +316,7 @@ class _Database:
     def _holds_text(self, kind: Any) -> bool:
         if self.name == "postgresql":
             return kind in _TEXT or (isinstance(kind, int) and kind >= _USER_DEFINED)
-        return self.name == "sqlite" or str(kind) == "VARCHAR"
+        return self.name == "sqlite" or str(kind) in _DUCKDB_TEXT
 
     def _shown(self, kind: Any) -> str:
         if self.name != "postgresql":
