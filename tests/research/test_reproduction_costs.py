@@ -447,3 +447,43 @@ def test_the_summary_says_what_the_claims_show():
     summary = (pages.OUT / "costs" / "summary.txt").read_text(encoding="utf-8")
     assert f"{np.count_nonzero(z > 1.96)} beyond 1.96" in summary
     assert "reproduction/costs/summary.txt" in (pages.OUT.parent / "costs.rst").read_text(encoding="utf-8")
+
+
+def test_pages_state_the_numbers_of_the_results():
+    docs = {name: (pages.OUT.parent / f"{name}.rst").read_text(encoding="utf-8") for name in ("errata", "corrections")}
+    isotonic = [("linear: IR", "linear: NoCal")]
+    trees = claims.changes(KEPT, isotonic, [(name, "tree") for name in TABULAR])
+    forests = claims.changes(KEPT, isotonic, [(name, "forest") for name in TABULAR])
+    assert f"up to {1 + max(each.effect for each, _ in trees):.1f} times no calibration with trees" in docs["errata"]
+    assert {change for _, change in forests} == {"lower"}
+    assert f"on average over rows up to {100 * pages.label_excess(KEPT)[1]:.1f} %" in docs["errata"]
+    z = np.abs(claims.z_values([cell for cell in CELLS if cell.method != "IR"]))
+    beyond = (
+        f"Of {z.size} means {np.count_nonzero(z > 1.96)} are beyond 1.96 standard errors, where {0.05 * z.size:.0f}"
+    )
+    assert beyond in docs["corrections"]
+    saves = {each.set: outcome for each, _, outcome in claims.METACAL_SAVES.outcomes(KEPT)}
+    assert saves == {name: "open" if name == "Churn" else "shown" for name in TABULAR}  # as the corrections say
+
+
+def test_trees_have_as_many_splits_as_in_the_paper():
+    trees = [row for row in claims.split_counts(KEPT) if row[1] == "tree"]
+    assert sorted(trees) == sorted([name, "tree", "100", "100"] for name in TABULAR)
+
+
+def test_changes_are_adjusted_for_all_comparisons():
+    rng = np.random.default_rng(2)
+    splits = {
+        (name, "tree", i): {"linear: A": 2 + gap + 0.1 * e, "linear: B": 2.0}
+        for name, gap in (("Cancer", -0.5), ("CTG", 0.5), ("Churn", 0.04))
+        for i, e in enumerate(rng.normal(size=40))
+    }
+    groups = [("Cancer", "tree"), ("CTG", "tree"), ("Churn", "tree"), ("Bank", "tree")]
+    columns = [("linear: A", "linear: B")]
+    found = {each.set: change for each, change in claims.changes(splits, columns, groups)}
+    assert found == {"Cancer": "lower", "CTG": "higher", "Churn": "higher"}
+    (alone,) = claims.changes(splits, columns, [("Churn", "tree")])
+    crowd = [(f"linear: {i}", "linear: B") for i in range(60)]
+    noise = {key: row | {f"linear: {i}": 2 + 0.1 * rng.normal() for i in range(60)} for key, row in splits.items()}
+    among = claims.changes(noise, [*columns, *crowd], [("Churn", "tree")])
+    assert (alone[1], among[0][1]) == ("higher", "open")
