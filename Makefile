@@ -176,6 +176,7 @@ reproduce-quick: $(VENV)/dev.stamp  ## compare the tables only (seconds)
 	$(BIN)/python -m research.reproduction.costs --quick
 
 reproduce-costs: $(VENV)/dev.stamp  ## run the experiments of Yang & Bi, 100 splits each (a day on two cores; resumable)
+	$(BIN)/python $(PIP) --group reproduction
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 bash -o pipefail -c '$(BIN)/python -m research.reproduction.costs --run | tee -a docs/reproduction/costs/log.txt'
 
 reproduce-forests:  ## fit R's randomForest on the data sets of Yang & Bi (15 minutes)

@@ -204,6 +204,8 @@ def test_the_numbers_of_the_page_are_those_of_the_linked_pages():
     assert f"better in {better} and worse in {'none' if better == len(shown) else len(shown) - better}" in README
     total, same = re.search(r"Of ([\d,]+) published values \*\*([\d,]+) are", page("reproduction/index.rst")).groups()
     assert f"Of the {total} values in the tables of the TCE paper, {same} are" in README
+    assert f"{same} of {total} values come" in page("corrections.rst")
+    assert f"{same} of {total} printed values" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert "less than 4 GiB" in README
     assert "less than 4 GiB" in page("data_sources.rst")
     values = re.findall(r"^\S.*?  +(0\.\d{5}) ", page("other_libraries.rst"), flags=re.MULTILINE)

@@ -85,10 +85,11 @@ _EXTENSIONS = {
 
 
 def _introduction(counts: Counter[str]) -> str:
+    open_ = f", and {counts['open']} are open" if counts["open"] else "; none is open"
     return (
         f"Of {counts.total():,} published values **{counts['equal']:,} are reproduced**, {counts['explained']} "
-        f"differ for a reason given below the table, and {counts['open']} are open. ``make reproduce`` writes this "
-        "page; ``make reproduce-quick`` compares the tables in seconds.\n\n"
+        f"differ for a reason given below the table{open_}. ``make reproduce`` writes this page; "
+        "``make reproduce-quick`` compares the tables in seconds.\n\n"
         "Green values are reproduced. Red values differ, with the reproduced value in parentheses. Some published "
         "values depend on errors of the authors' program (ties split by the order of a sort, edges and cuts in "
         "floating point, a t-test without its square root, the tail of PAVA-BC). All values come from "

@@ -35,6 +35,9 @@ def read(folder: Path, name: str) -> "tuple[np.ndarray, np.ndarray]":
         path = folder / "spambase.data"
         url = "https://archive.ics.uci.edu/ml/machine-learning-databases/spambase/spambase.data"
         rows = np.loadtxt(path if path.exists() else url, delimiter=",")
+        # Some copies have 0.62 here. The documentation of UCI gives this column a standard deviation of 0.64476, which
+        # needs 0.63, and only with 0.63 do SVM and MLP have the printed values.
+        rows[3, 9] = 0.63
         x, y, ddof = rows[:, :-1], rows[:, -1] == 1, 1
     else:
         rows = fetch_datasets(data_home=str(folder), filter_data=(name,), download_if_missing=True)[name]

@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from research.reproduction import bella
 from research.reproduction.costs import __main__ as command
-from research.reproduction.costs import claims, figure, pages, results, tables
+from research.reproduction.costs import claims, experiment, figure, pages, results, tables
 from research.reproduction.costs.data import TABULAR, columns
 from research.reproduction.costs.experiment import (
     BINS,
@@ -288,6 +288,38 @@ def test_a_branch_that_pruning_removes_is_not_grown(monkeypatch):
     assert PrunedTree().fit(X, y).predict_proba(X)[:, 1].tolist() == quick.tolist()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_compiled_trees_are_those_of_scikit_learn(seed):
+    """Features with many values, few values, two values, and neighbours that float32 hardly separates."""
+    pytest.importorskip("numba", reason="numba is not installed (dependency group reproduction)")
+    from research.reproduction.costs import trees
+
+    rng = np.random.default_rng(seed)
+    a, b, c = rng.random((3, 2500))
+    close = np.float32(0.5) + rng.integers(0, 400, 2500) * np.spacing(np.float32(0.5))
+    X = np.column_stack([a, np.round(5 * b), c < 0.3, close])
+    y = (rng.random(2500) < 0.1 + 0.4 * a + 0.06 * X[:, 1] + 0.1 * X[:, 2]).astype(int)
+    features = trees.Features.of(X)
+    assert (features.counted.tolist(), features.sorted.tolist()) == ([1, 2], [0, 3])
+    for _ in range(5):
+        drawn = rng.choice(2500, 2500)
+        sklearns = PrunedTree().fit(X[drawn], y[drawn])
+        ours = trees.predictions(features, y, np.bincount(drawn, minlength=2500))
+        assert sklearns.n_leaves_ > 2
+        assert ours.tolist() == sklearns.predict_proba(X)[:, 1].tolist()
+
+
+def test_bootstrap_models_do_not_depend_on_numba(data_folder, monkeypatch):
+    pytest.importorskip("numba", reason="numba is not installed (dependency group reproduction)")
+    try:
+        split = experiment.Split("Default", "tree", 3)
+    except NoDataError as error:
+        pytest.skip(str(error))
+    compiled = experiment._bootstrapped(split, 2)
+    monkeypatch.setattr(experiment, "_COMPILED", math.inf)
+    assert experiment._bootstrapped(split, 2).tolist() == compiled.tolist()
+
+
 def test_scaling_is_the_librarys_but_for_scores_of_0_and_1(rng):
     p = rng.uniform(0.01, 0.99, 400)
     y = rng.random(400) < p**2
@@ -306,7 +338,7 @@ def test_scaling_is_the_librarys_but_for_scores_of_0_and_1(rng):
 def test_a_local_search_is_never_below_the_exact_minimum(cost, rng):
     draws = rng.beta(2, 5, (30, 40))
     draws[3] = 0.25  # all models say the same
-    labels, above = _by_local_search(draws, COSTS[cost])
+    labels, above = _by_local_search(draws, np.ones(len(draws)), COSTS[cost])
     exact = cb.optimal_prediction(draws, COSTS[cost])
     paid, least = (
         np.array([np.mean(COSTS[cost](q, a)) for q, a in zip(each, draws, strict=True)]) for each in (labels, exact)
@@ -415,3 +447,43 @@ def test_the_summary_says_what_the_claims_show():
     summary = (pages.OUT / "costs" / "summary.txt").read_text(encoding="utf-8")
     assert f"{np.count_nonzero(z > 1.96)} beyond 1.96" in summary
     assert "reproduction/costs/summary.txt" in (pages.OUT.parent / "costs.rst").read_text(encoding="utf-8")
+
+
+def test_pages_state_the_numbers_of_the_results():
+    docs = {name: (pages.OUT.parent / f"{name}.rst").read_text(encoding="utf-8") for name in ("errata", "corrections")}
+    isotonic = [("linear: IR", "linear: NoCal")]
+    trees = claims.changes(KEPT, isotonic, [(name, "tree") for name in TABULAR])
+    forests = claims.changes(KEPT, isotonic, [(name, "forest") for name in TABULAR])
+    assert f"up to {1 + max(each.effect for each, _ in trees):.1f} times no calibration with trees" in docs["errata"]
+    assert {change for _, change in forests} == {"lower"}
+    assert f"on average over rows up to {100 * pages.label_excess(KEPT)[1]:.1f} %" in docs["errata"]
+    z = np.abs(claims.z_values([cell for cell in CELLS if cell.method != "IR"]))
+    beyond = (
+        f"Of {z.size} means {np.count_nonzero(z > 1.96)} are beyond 1.96 standard errors, where {0.05 * z.size:.0f}"
+    )
+    assert beyond in docs["corrections"]
+    saves = {each.set: outcome for each, _, outcome in claims.METACAL_SAVES.outcomes(KEPT)}
+    assert saves == {name: "open" if name == "Churn" else "shown" for name in TABULAR}  # as the corrections say
+
+
+def test_trees_have_as_many_splits_as_in_the_paper():
+    trees = [row for row in claims.split_counts(KEPT) if row[1] == "tree"]
+    assert sorted(trees) == sorted([name, "tree", "100", "100"] for name in TABULAR)
+
+
+def test_changes_are_adjusted_for_all_comparisons():
+    rng = np.random.default_rng(2)
+    splits = {
+        (name, "tree", i): {"linear: A": 2 + gap + 0.1 * e, "linear: B": 2.0}
+        for name, gap in (("Cancer", -0.5), ("CTG", 0.5), ("Churn", 0.04))
+        for i, e in enumerate(rng.normal(size=40))
+    }
+    groups = [("Cancer", "tree"), ("CTG", "tree"), ("Churn", "tree"), ("Bank", "tree")]
+    columns = [("linear: A", "linear: B")]
+    found = {each.set: change for each, change in claims.changes(splits, columns, groups)}
+    assert found == {"Cancer": "lower", "CTG": "higher", "Churn": "higher"}
+    (alone,) = claims.changes(splits, columns, [("Churn", "tree")])
+    crowd = [(f"linear: {i}", "linear: B") for i in range(60)]
+    noise = {key: row | {f"linear: {i}": 2 + 0.1 * rng.normal() for i in range(60)} for key, row in splits.items()}
+    among = claims.changes(noise, [*columns, *crowd], [("Churn", "tree")])
+    assert (alone[1], among[0][1]) == ("higher", "open")

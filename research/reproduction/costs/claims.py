@@ -8,7 +8,7 @@ paper; they do not describe other data.
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +19,18 @@ from calibrant.inference.multiplicity import holm
 from research.reproduction.costs.data import TABULAR
 from research.reproduction.costs.tables import Cell, Results, together
 
-__all__ = ["CLAIMS", "OUTCOMES", "Claim", "Comparison", "by_set", "details", "split_counts", "summary", "z_values"]
+__all__ = [
+    "CLAIMS",
+    "OUTCOMES",
+    "Claim",
+    "Comparison",
+    "by_set",
+    "changes",
+    "details",
+    "split_counts",
+    "summary",
+    "z_values",
+]
 
 Measure = Literal["cost", "spread", "equal"]
 OUTCOMES = ("shown", "open", "opposite")
@@ -210,6 +221,23 @@ def _spread_ratio(one: np.ndarray, other: np.ndarray) -> tuple[float, float, flo
     reach = math.sqrt(k**2 - 1)
     low, high = (ratio * math.sqrt(k + side * reach) - 1 for side in (-1, 1))
     return ratio - 1, low, high, float(2 * student.sf(abs(value), freedom))
+
+
+def changes(
+    results: Results, columns: Iterable[tuple[str, str]], groups: Iterable[tuple[str, str]]
+) -> list[tuple[Comparison, str]]:
+    """Return the comparisons of two columns for each set and model: lower, higher or open, adjusted by Holm for all."""
+    found = [
+        each
+        for name, model in groups
+        for pair in columns
+        if (each := _compare(results, name, Claim("", model, ()), *pair))
+    ]
+    adjusted = holm([each.pvalue for each in found])
+    return [
+        (each, "open" if p > _ALPHA else "lower" if each.effect < 0 else "higher")
+        for each, p in zip(found, adjusted, strict=True)
+    ]
 
 
 def summary(results: Results) -> Iterator[list[str]]:

@@ -4,10 +4,12 @@
 stratified by class, as in R's caret: without stratification a tree costs 0.008 on Bank, where the paper prints 0.0046.
 """
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from importlib.util import find_spec
 
 import numpy as np
 from scipy.optimize import minimize
@@ -32,6 +34,9 @@ METHODS = ("NoCal", "IR", "TS", "PS", "CATS", "CAPS", "MetaCal")
 ROUNDS = 100  # number of bootstrap models, except in the fourth table
 OTHER_ROUNDS = (50, 200)
 _GRID = np.arange(1, 201) / 100
+# Compiled trees are ten times as fast. In small sets two features often split a node equally well and scikit-learn
+# takes one at random, so results would depend on whether numba is installed; in Default and Bank they do not.
+_COMPILED = 10_000 if find_spec("numba") else math.inf  # least number of training rows
 _LOCAL_SEEDS = 20  # splits with L-BFGS-B, which on small sets takes longer than all other methods
 
 Found = dict[str, float]  # "linear: MetaCal" -> ECC
@@ -125,14 +130,15 @@ def metacal(name: str, model: str, seed: int) -> Found:
     for rounds in others:
         labels = cb.optimal_prediction(draws[:, :rounds], COSTS["linear"])
         found[f"linear: MetaCal, R = {rounds}"] = split.ecc("linear", split.learned(labels))
-    draws = draws[:, :ROUNDS]
+    # The order of draws does not matter, and many rows have the same: their label is computed once.
+    vectors, row, n = np.unique(np.sort(draws[:, :ROUNDS], axis=1), axis=0, return_inverse=True, return_counts=True)
     for cost, kind in COSTS.items():
         if model == "forest" and cost != "linear":  # the paper has forests with linear costs only
             continue
-        found[f"{cost}: MetaCal"] = split.ecc(cost, split.learned(cb.optimal_prediction(draws, kind)))
+        found[f"{cost}: MetaCal"] = split.ecc(cost, split.learned(cb.optimal_prediction(vectors, kind)[row]))
         if cost != "linear" and seed < _LOCAL_SEEDS:
-            labels, above = _by_local_search(draws, kind)
-            found[f"{cost}: MetaCal, L-BFGS-B"] = split.ecc(cost, split.learned(labels))
+            labels, above = _by_local_search(vectors, n, kind)
+            found[f"{cost}: MetaCal, L-BFGS-B"] = split.ecc(cost, split.learned(labels[row]))
             found[f"{cost}: L-BFGS-B above the least cost"] = above
     return found
 
@@ -206,19 +212,26 @@ def _other_trees(split: Split) -> Found:
 def _bootstrapped(split: Split, rounds: int) -> np.ndarray:
     """Return predictions of bootstrap models for the training rows, one column per model."""
     rng, train = np.random.default_rng(split.seed), split.train
-    return np.column_stack([split.predict(rng.choice(train, train.size), train) for _ in range(rounds)])
+    samples = (rng.choice(train, train.size) for _ in range(rounds))
+    if split.model == "tree" and train.size >= _COMPILED:
+        from research.reproduction.costs import trees
+
+        features, y = trees.Features.of(split.X[train]), split.y[train]
+        counts = (np.bincount(sample, minlength=split.y.size)[train] for sample in samples)
+        return np.column_stack([trees.predictions(features, y, count) for count in counts])
+    return np.column_stack([split.predict(sample, train) for sample in samples])
 
 
-def _by_local_search(draws: np.ndarray, cost: Cost) -> tuple[np.ndarray, float]:
+def _by_local_search(vectors: np.ndarray, n: np.ndarray, cost: Cost) -> tuple[np.ndarray, float]:
     """Return labels by the local search of the paper for nonlinear costs, and the relative excess of their mean cost.
 
     L-BFGS-B, with finite differences of 0.001 as in R's optim. The starting point of the paper is unknown; here it is
-    1/2. Rows with the same draws are computed once.
+    1/2. Each vector of draws counts as n rows.
     """
-    vectors, row = np.unique(np.sort(draws, axis=1), axis=0, return_inverse=True)
     labels = np.array([_local_minimum(vector, cost) for vector in vectors])
-    reached, least = (_mean_cost(q, vectors, cost)[row].mean() for q in (labels, cb.optimal_prediction(vectors, cost)))
-    return labels[row], float(reached / least - 1) if least > 0 else 0.0
+    exact = cb.optimal_prediction(vectors, cost)
+    reached, least = (np.average(_mean_cost(q, vectors, cost), weights=n) for q in (labels, exact))
+    return labels, float(reached / least - 1) if least > 0 else 0.0
 
 
 def _mean_cost(q: np.ndarray, vectors: np.ndarray, cost: Cost) -> np.ndarray:

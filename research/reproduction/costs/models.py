@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-_SPLIT, _LEAF, _CP = 20, 7, 0.01
+SPLIT_ROWS, LEAF_ROWS, _CP = 20, 7, 0.01
 _ROUNDING = 1e-9  # errors are whole numbers of rows, summed with the penalty as floats
 
 
@@ -23,14 +23,16 @@ class PrunedTree(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.classes_ = np.array([0, 1])
-        penalty = _CP * min(np.sum(y == 1), np.sum(y == 0))
+        penalty = leaf_penalty(len(y), int(np.sum(y)))
         # The gain of a branch must exceed the penalty, and is at most half of its rows.
-        least = max(_SPLIT, int(np.ceil(2 * penalty)))
-        grown = DecisionTreeClassifier(min_samples_split=least, min_samples_leaf=_LEAF, random_state=0).fit(X, y)
-        self.grown_ = grown
-        home = _pruned(grown.tree_, float(penalty))
-        self.probability_ = grown.tree_.value[:, 0, 1][home]
-        self.n_leaves_ = len(set(home[grown.tree_.children_left < 0].tolist()))
+        least = max(SPLIT_ROWS, int(np.ceil(2 * penalty)))
+        grown = DecisionTreeClassifier(min_samples_split=least, min_samples_leaf=LEAF_ROWS, random_state=0).fit(X, y)
+        self.grown_, tree, rate = grown, grown.tree_, grown.tree_.value[:, 0, 1]
+        leaf = pruned_leaves(
+            tree.children_left, tree.children_right, tree.n_node_samples, rate * tree.n_node_samples, penalty
+        )
+        self.probability_ = rate[leaf]
+        self.n_leaves_ = len(set(leaf[tree.children_left < 0].tolist()))
         return self
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
@@ -38,14 +40,20 @@ class PrunedTree(ClassifierMixin, BaseEstimator):
         return np.column_stack([1 - p, p])
 
 
-def _pruned(tree: Any, penalty: float) -> np.ndarray:
-    """Return for each node of the grown tree its leaf in the pruned tree.
+def leaf_penalty(n: int, k: int) -> float:
+    """Return the number of misclassified rows that a leaf must save: 1 % of those of the root."""
+    return _CP * min(k, n - k)
+
+
+def pruned_leaves(
+    children_left: np.ndarray, children_right: np.ndarray, n: np.ndarray, k: np.ndarray, penalty: float
+) -> np.ndarray:
+    """Return for each node of a grown tree, with n rows and k events per node, its leaf in the pruned tree.
 
     Children have higher numbers than their parent, so one pass in decreasing order adds up the costs of branches.
     """
-    left, right = tree.children_left.tolist(), tree.children_right.tolist()
-    ones = tree.value[:, 0, 1] * tree.n_node_samples
-    cost = (np.minimum(ones, tree.n_node_samples - ones) + penalty).tolist()
+    left, right = children_left.tolist(), children_right.tolist()
+    cost = (np.minimum(k, n - k) + penalty).tolist()
     split = [False] * len(left)
     for node in reversed(range(len(left))):
         if left[node] >= 0 and (branch := cost[left[node]] + cost[right[node]]) < cost[node] - _ROUNDING:
@@ -61,7 +69,7 @@ class PrunedRegressionTree(RegressorMixin, BaseEstimator):
     """The same for regression: branches must lower the squared error by 1 % of that of the root per leaf."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
-        rules = {"min_samples_split": _SPLIT, "min_samples_leaf": _LEAF, "ccp_alpha": _CP * float(np.var(y))}
+        rules = {"min_samples_split": SPLIT_ROWS, "min_samples_leaf": LEAF_ROWS, "ccp_alpha": _CP * float(np.var(y))}
         self.tree_ = DecisionTreeRegressor(random_state=0, **rules).fit(X, y)
         return self
 
