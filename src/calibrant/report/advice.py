@@ -75,8 +75,7 @@ def _binary(e: Evaluation, rows: str) -> Action:
     elif free and rarer >= _MANY_EVENTS:
         name, method = "Isotonic", "isotonic"
     gain = _gain("Brier score", details.decomposition.brier, details.decomposition.mcb)
-    command = f"calibrant fit {rows} \\
-  --method {method} -o cal.json"
+    command = f"calibrant fit {rows} \\\n  --method {method} -o cal.json"
     code = f"cb.{name}().fit(scores, outcomes)\n{command}"
     return Action(f"Recalibrate with {method}.", f"{gain} {_FRESH}", code)
 
