@@ -87,8 +87,9 @@ def test_points_and_intervals_are_those_of_the_stored_breakdowns(result):
     drawn = plots.ClasswiseDisplay.from_evaluation(result, fig=page())
     stored = {"top label": result.breakdowns["top-label ACE"]}
     stored |= {name: each for name, each in result.breakdowns.items() if name.startswith("class ")}
+    assert len(stored) == 1 + min(len(result.details.labels), 11)
+    stored = dict(list(stored.items())[:10])  # the top label and nine classes are drawn
     assert list(drawn.points_) == list(stored)
-    assert len(stored) == 1 + min(len(result.details.labels), 9)
     for name, breakdown in stored.items():
         x, y = drawn.points_[name].get_data()
         assert np.array_equal(x, breakdown.partition.mean_score)
@@ -100,6 +101,14 @@ def test_points_and_intervals_are_those_of_the_stored_breakdowns(result):
         assert ends.max() <= high
     adjusted = {f"class {result.details.labels[c.label]}": c.adjusted_pvalue for c in result.details.decision.classes}
     assert drawn.pvalues == {name: adjusted[name] for name in stored if name != "top label"}
+
+
+def test_more_classes_are_drawn_in_columns_and_the_rest_is_counted():
+    result = PROBABILITIES[1]
+    drawn = plots.ClasswiseDisplay.of(result, most=11).plot(fig=page())
+    assert len(drawn.axes_) == 12
+    shown = [text.get_text() for text in drawn.axes_["top label"].texts]
+    assert "95 % CI; 11 of 12 classes" in shown
 
 
 @pytest.mark.parametrize("result", PROBABILITIES)
