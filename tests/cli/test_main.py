@@ -155,7 +155,7 @@ def test_errors_name_the_options_of_the_command(scores, call, options, words):
 
 
 def test_hints_are_options_with_quoted_values(here, call):
-    Path("a.csv").write_text("y,p\nno spam,0.1\nspam mail,0.9\nspam mail,\n")
+    Path("a.csv").write_text("y,p\nno spam,0.1\nspam mail,0.9\nspam mail,\nno spam,0.2\nno spam,0.2\n")
     given = ("a.csv", "-y", "y", "-p", "p")
     assert "for example --pos-label 'spam mail'." in call("evaluate", *given, code=2)
     hint = "p in a.csv has 1 missing value (first at row 2). Pass --missing drop to"

@@ -66,6 +66,7 @@ def calibrators():
     found["one against the rest"] = cb.OneVsRest(cb.Isotonic()).fit(PROBA, CLASS)
     found["binning of margins"] = cb.BinningAverage(n_bins=4).fit(RNG.normal(0, 3, 400), Y)
     found["steps of a cost"] = cb.CAPS(cb.StepCost([(0.05, 1)], under=3)).fit(P, Y)
+    found["identity"] = cb.calibrators.Identity().fit(P, Y)
     found["proportion rule"] = cb.calibrators.ProportionRule().fit(P, Y, by=np.where(P > 0.5, "high", "low"))
     found["rule of classes"] = cb.calibrators.ProportionRule(target={0: 0.2, 1: 0.3, 2: 0.5}).fit(PROBA, CLASS)
     found["subgroups"] = subgroups()

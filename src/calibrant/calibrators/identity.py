@@ -2,6 +2,8 @@
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.tables.score_table import ScoreTable
@@ -31,4 +33,5 @@ class Identity(ScoreMap):
         return bool(map_.x.tolist() == map_.y.tolist() == [0.0, 1.0] and map_.domain == "probability")
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
-        return maps.Segments([0.0, 1.0], [0.0, 1.0], domain="probability")
+        ends = np.array([0.0, 1.0])
+        return maps.Segments(ends, ends, domain="probability")

@@ -35,12 +35,12 @@ __all__ = ["CalibratedModel", "ModelWithCalibrator"]
 
 
 class ModelWithCalibrator(KnownKeywords, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """The base of models on features: a fitted classifier and its calibrator."""
+    """The base of models on features: a fitted classifier and its calibrator, or None for no calibration."""
 
     estimator: Any
     cv: Any
     estimator_: Any
-    calibrator_: ScoreMap | ProbabilityMap
+    calibrator_: ScoreMap | ProbabilityMap | None
     classes_: NDArray[Any]
 
     def predict_proba(self, X: Any) -> Floats:

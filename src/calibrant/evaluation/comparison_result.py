@@ -232,7 +232,7 @@ class Comparison:
         units = {d.metric: d.unit for d in self.differences} | dict.fromkeys(self.scores, "1")
         found = [{**empty, "metric": name, "unit": unit} for name, unit in units.items() if name not in known]
         for row in found:
-            row["value"] = self.scores.get(row["metric"], {}).get(row["model"], math.nan)
+            row["value"] = self.scores.get(str(row["metric"]), {}).get(str(row["model"]), math.nan)
         return found
 
     def _metrics(self) -> list[str]:

@@ -367,7 +367,7 @@ def stepdown_pvalues(values: Floats, replicates: Floats) -> Floats:
     """
     size = len(replicates)
     finite = np.isfinite(values) & np.isfinite(replicates).all(axis=0)
-    adjusted = np.minimum(1.0, values.size * (1 + np.count_nonzero(~(replicates > 0), axis=0)) / (1 + size))
+    adjusted: Floats = np.minimum(1.0, values.size * (1 + np.count_nonzero(~(replicates > 0), axis=0)) / (1 + size))
     adjusted[~(values > 0)] = 1.0
     spread = np.std(replicates[:, finite], axis=0)
     varies = np.flatnonzero(finite)[spread > 0]
