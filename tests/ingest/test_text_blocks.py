@@ -450,3 +450,26 @@ def test_text_of_parquet_files_that_is_not_utf8_is_bad_input(tmp_path, capsys, e
     assert run(["apply", str(tmp_path / "cal.json"), str(path), "-p", "p", "-o", str(out)]) == 2
     assert "a.parquet cannot be read: " in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("csv", bytes), ("csv.gz", gzip.compress), ("jsonl", bytes)])
+def test_a_long_first_line_is_refused_in_linear_time(tmp_path, ending, pack):
+    start = time.process_time()
+    with pytest.raises(InputError, match="line 1 must have at most 16,777,216 bytes; it has more"):
+        scan(tmp_path / f"a.{ending}", pack(b"a" * 40_000_000))
+    assert time.process_time() - start < 3
+
+
+def test_a_header_of_many_columns_is_read_in_linear_time(tmp_path):
+    header = ",".join(["y", "p", *(f"c{i}" for i in range(1_000_000))]).encode()
+    (tmp_path / "a.csv").write_bytes(header + b"\n")
+    start = time.process_time()
+    assert text_blocks.first_line(File(str(tmp_path / "a.csv"), "csv")).encode() == header
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_the_mark_of_another_encoding_names_it(tmp_path, encoding):
+    for data in (CSV.decode().encode(encoding), JSON.decode().encode(encoding)):
+        with pytest.raises(InputError, match=rf"a.csv is {encoding.upper()}.*--encoding {encoding}\)"):
+            scan(tmp_path / "a.csv", data)
