@@ -473,3 +473,43 @@ def test_the_mark_of_another_encoding_names_it(tmp_path, encoding):
     for data in (CSV.decode().encode(encoding), JSON.decode().encode(encoding)):
         with pytest.raises(InputError, match=rf"a.csv is {encoding.upper()}.*--encoding {encoding}\)"):
             scan(tmp_path / "a.csv", data)
+
+
+@pytest.mark.parametrize("name", ["y", "p"])
+@pytest.mark.parametrize("key", ["{}", "\\u{:04x}"])
+def test_a_key_that_occurs_twice_in_a_line_of_json_is_refused(tmp_path, name, key):
+    from calibrant.export.scored_files import calibrate_file
+
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    path, again = tmp_path / "a.jsonl", key.format(name if key == "{}" else ord(name))
+    fitted = cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9)
+    for before in (1, 3):
+        data = b'{"y": 0, "p": 0.25}\n' * before + b'{"y": 1, "p": 0.1, "%s": 0}\n' % again.encode()
+        with pytest.raises(InputError, match=f"a.jsonl, line {before + 1} cannot be read: it has the key '{name}' twi"):
+            scan(path, data)
+        with pytest.raises(InputError, match=f"a.jsonl, line {before + 1} cannot be read: it has the key '{name}' twi"):
+            calibrate_file(fitted, path, tmp_path / "o.jsonl", "json", scores=["p"], name="c")
+
+
+def test_other_keys_of_json_may_occur_twice_unless_they_are_written_again(tmp_path):
+    from calibrant.export.scored_files import calibrate_file
+
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    path, line = tmp_path / "a.jsonl", b'{"y": 1, "p": 0.5, "t": {"p": 1, "p": 2}, "z": 1, "z": 2, "q": {"y": 1}}\n'
+    assert scan(path, line * 3).size == 3
+    fitted = cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9)
+    with pytest.raises(InputError, match="line 1 cannot be read: it has the key 'p' twice"):
+        calibrate_file(fitted, path, tmp_path / "o.jsonl", "json", scores=["p"], name="c")
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_half_of_a_surrogate_pair_is_refused_with_its_line(tmp_path, before):
+    from calibrant.export.scored_files import calibrate_file
+
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    path, words = tmp_path / "a.jsonl", f"a.jsonl, line {before + 1} cannot be read: it has half of a surrogate pair"
+    with pytest.raises(InputError, match=words):
+        scan(path, b'{"y": 1, "p": 0.5}\n' * before + b'{"y": "\\ud800", "p": 0.5}\n')
+    fitted = cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9)
+    with pytest.raises(InputError, match=words):
+        calibrate_file(fitted, path, tmp_path / "o.jsonl", "json", scores=["p"], name="c")
