@@ -56,7 +56,8 @@ def scan(
     sample_weight, frequency : str, optional
         Name of the column of importance weights, or of the column of numbers of equal rows.
     pos_label, missing
-        See `ScoreTable.from_arrays`.
+        See `ScoreTable.from_arrays`. In CSV and JSON files a `pos_label` that is text is compared with the text of the
+        labels; one that is a number or a truth value is compared with what all of them denote.
     resolution : float, optional
         Round scores to multiples of this while reading, so that rows are not kept in memory: 2**-20 is a good choice.
         By default counting is exact; an error is raised if that would exceed the memory.
@@ -166,7 +167,9 @@ def tables_scan(
     files = find_files(paths, format)
     reader = FileReader(files, counter.names, counter.numbers, memory_limit)
     counter.expected = reader.rows
-    for batch in reader.batches(progress):
+    # The text of an event is compared with the text of labels.
+    for batch in reader.batches(progress, labels=not isinstance(pos_label, str)):
+        reader.check_labels()
         counter.add(batch)
     return counter.tables()
 
@@ -184,10 +187,13 @@ def read_columns(
     """Read the named columns of files.
 
     `labels`: text in the first column, if it is not of a Parquet file, is read as numbers or truth values where all
-    text of a batch can be; otherwise text stays text.
+    text can be; otherwise text stays text.
     """
     files = find_files(paths, format)
-    batches = list(FileReader(files, names, numbers, memory_limit).batches(progress, labels=labels))
+    reader = FileReader(files, names, numbers, memory_limit)
+    batches = list(reader.batches(progress, labels=labels))
+    if reader.has_mixed_labels:
+        batches = list(reader.batches(progress, labels=False))
     if not batches:
         raise InputError(f"{', '.join(file.name for file in files[:3])}: no rows.", argument="paths")
     return {name: _joined([batch[name] for batch in batches], name) for name in names}
@@ -221,7 +227,9 @@ def _expand(each: str) -> list[str]:
     if "://" in each:
         raise InputError(f"paths must name local files; got {each!r}.", hint="Download it first.", argument="paths")
     if not each:
-        raise InputError("paths must name files; got an empty text.", hint="The current folder is '.'.", argument="paths")
+        raise InputError(
+            "paths must name files; got an empty text.", hint="The current folder is '.'.", argument="paths"
+        )
     path = Path(each)
     if _is_file(path):
         return [each]

@@ -27,9 +27,7 @@ def json_tables(file: File, names: Sequence[str], numbers: Sequence[str], memory
             yield _parse(connection, file, block, f"select {chosen} from ({parsed})", names, numbers)
 
 
-def _parse(
-    connection: Any, file: File, block: Block, query: str, names: Sequence[str], numbers: Sequence[str]
-) -> Any:
+def _parse(connection: Any, file: File, block: Block, query: str, names: Sequence[str], numbers: Sequence[str]) -> Any:
     """Return the rows of a block; an error names the line."""
     import duckdb
 
@@ -73,9 +71,7 @@ def _lines(file: File, block: Block) -> Any:
     return pa.Table.from_batches(table.to_batches(max_chunksize=_PARSED), schema=table.schema)
 
 
-def json_objects(
-    file: File, block: Block, names: Sequence[str] | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_objects(file: File, block: Block, names: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of the line and the object of each line that is not blank, as Python reads them.
 
     Of the keys in `names`, by default of all keys, also of objects inside, each may occur once.
