@@ -221,3 +221,16 @@ def test_cells_up_to_one_mebibyte_are_kept(here, call):
     Path("a.csv").write_text(f"p,t\n0.5,{'x' * 1_100_000}\n")
     text = call("apply", "cal.json", "a.csv", "-p", "p", "-o", "c.jsonl", code=2)
     assert "line 2 cannot be read: the cell of 't' must have at most 1,048,576 bytes" in text
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are text on this system")
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_the_name_of_an_output_need_not_be_utf_8(here, call, kind):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cb.save(cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), here / "cal.json")
+    (here / "in.csv").write_text("p\n0.5\n")
+    name = os.fsdecode(b"caf\xe9." + kind.encode())
+    call("apply", "cal.json", "in.csv", "-p", "p", "-o", name)
+    assert "must be UTF-8" in call("apply", "cal.json", name, "-p", "calibrated", "-o", "o.csv", code=2)
+    (here / name).rename(here / f"in.{kind}")
+    assert "1 rows" in call("apply", "cal.json", f"in.{kind}", "-p", "calibrated", "--name", "again", "-o", "o.csv")

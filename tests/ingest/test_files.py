@@ -1,6 +1,7 @@
 """Files counted where they lie: every format gives the table of the rows, and what is wrong names file and row."""
 
 import gzip
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -444,3 +445,75 @@ def test_a_lack_of_memory_inside_duckdb_is_a_memory_error():
     for error in (duckdb.OutOfMemoryException("x"), OSError("Out of Memory Error: ArrowBuffer: failed to allocate")):
         with pytest.raises(MemoryError, match="a.parquet"), open_duckdb(File("a.parquet", "parquet"), "1GB"):
             raise error
+
+
+# Labels of text files do not depend on the rows that are read together
+
+
+def write_labels(folder, kind, *files):
+    folder.mkdir()
+    for i, labels in enumerate(files):
+        if kind == "jsonl":
+            text = "".join(f'{{"y": {json.dumps(label)}, "p": 0.{place}}}\n' for place, label in enumerate(labels))
+        else:
+            text = "y,p\n" + "".join(f"{label},0.{place}\n" for place, label in enumerate(labels))
+        (folder / f"{i}.{kind}").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("rows", [1, 2, 1 << 20])
+@pytest.mark.parametrize("label", ["0", "fraud"])
+def test_labels_are_the_same_in_one_file_and_in_several(tmp_path, monkeypatch, kind, rows, label):
+    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", rows)
+    one = write_labels(tmp_path / "one", kind, ["0", "0", "0", "fraud"])
+    two = write_labels(tmp_path / "two", kind, ["0", "0"], ["0", "fraud"])
+    events = 3 if label == "0" else 1
+    for folder in (one, two):
+        assert cb.scan(folder, y="y", p="p", pos_label=label).positives == events
+        with pytest.raises(InputError, match=r"one type in all rows; got text after numbers|pos_label must be one of"):
+            cb.scan(folder, y="y", p="p", pos_label=0)
+        with pytest.raises(InputError, match=r"one type in all rows; got text after numbers|must hold 0 and 1"):
+            cb.scan(folder, y="y", p="p")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 1 << 20])
+def test_truth_values_and_numbers_are_not_mixed(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", rows)
+    folder = write_labels(tmp_path / "a", "csv", ["true", "true", "1", "1"])
+    with pytest.raises(
+        InputError, match=r"one type in all rows; got numbers after truth|must hold 0 and 1; got the la"
+    ):
+        cb.scan(folder, y="y", p="p")
+    assert cb.scan(folder, y="y", p="p", pos_label="1").k.tolist() == [0, 0, 1, 1]
+
+
+def test_the_text_of_the_event_is_compared_with_the_text_of_labels(tmp_path):
+    one = write_labels(tmp_path / "one", "csv", ["1", "1"])
+    table = cb.scan(one, y="y", p="p", pos_label="1")
+    assert (table.positives, [note.code for note in table.notes]) == (2, ["one_class"])
+    assert cb.scan(one, y="y", p="p", pos_label=1).positives == 2
+    codes = write_labels(tmp_path / "codes", "csv", ["1", "01"])
+    assert cb.scan(codes, y="y", p="p", pos_label="01").k.tolist() == [0, 1]
+    ways = write_labels(tmp_path / "ways", "csv", ["1", "1.0", "0"])
+    with pytest.raises(InputError, match="pos_label must be a number .* has the labels '0', '1', '1.0'") as caught:
+        cb.scan(ways, y="y", p="p", pos_label="1")
+    assert caught.value.argument == "pos_label"
+    assert cb.scan(ways, y="y", p="p", pos_label=1).positives == 2
+
+
+@pytest.mark.parametrize("label", ["0_1", "\u0661", "1_", "0x1"])
+def test_labels_are_numbers_only_if_scores_are(tmp_path, label):
+    folder = write_labels(tmp_path / "a", "csv", [label, "0"])
+    with pytest.raises(InputError, match="must hold 0 and 1; got the labels"):
+        cb.scan(folder, y="y", p="p")
+    assert cb.scan(folder, y="y", p="p", pos_label=label).positives == 1
+
+
+def test_columns_of_several_files_have_one_type_of_labels(tmp_path):
+    from calibrant.ingest.files import read_columns
+
+    folder = write_labels(tmp_path / "a", "csv", ["0", "0"], ["0", "fraud"])
+    assert read_columns(folder, ["y", "p"], ["p"])["y"].values.tolist() == ["0", "0", "0", "fraud"]
+    (folder / "1.csv").write_text("y,p\n0,0.5\n1,0.5\n")
+    assert read_columns(folder, ["y", "p"], ["p"])["y"].values.tolist() == [0, 0, 0, 1]

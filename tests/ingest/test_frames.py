@@ -2,6 +2,7 @@
 
 import json
 import os
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -294,3 +295,21 @@ def test_other_engines_that_narwhals_knows_work_too(make):
     assert cb.from_frame(frame, y="y", p="p") == cb.ScoreTable.from_arrays(y, p)
     tables = cb.tables_from_frame(frame, y="y", p="p", by="g")
     assert tables.total() == cb.ScoreTable.from_arrays(y, p)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_groups_of_times_are_times_in_every_unit(unit, tmp_path):
+    day = np.array(["2026-01-01", "2026-01-02T10:30"], dtype=f"datetime64[{unit}]")
+    lasted = np.array([1, 3600], dtype="timedelta64[s]").astype(f"timedelta64[{unit}]")
+    frame = pd.DataFrame({"y": [0, 1], "p": [0.1, 0.5], "day": day, "lasted": lasted})
+    days = [datetime(2026, 1, 1), datetime(2026, 1, 2, 10, 30)]
+    assert cb.tables_from_frame(frame, y="y", p="p", by="day").groups == days
+    assert cb.tables_from_frame(frame, y="y", p="p", by="lasted").groups == [timedelta(seconds=1), timedelta(hours=1)]
+    frame.drop(columns="lasted").to_parquet(tmp_path / "a.parquet")
+    assert cb.tables_scan(tmp_path / "a.parquet", y="y", p="p", by="day").groups == days
+
+
+def test_times_that_python_does_not_have_stay_apart():
+    day = np.array(["2026-01-01", "2026-01-01T00:00:00.000000001"], dtype="datetime64[ns]")
+    found = cb.tables_from_frame(pd.DataFrame({"y": [0, 1], "p": [0.1, 0.5], "day": day}), y="y", p="p", by="day")
+    assert set(found.groups) == {datetime(2026, 1, 1), day[1]}

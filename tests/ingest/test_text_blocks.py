@@ -450,3 +450,66 @@ def test_text_of_parquet_files_that_is_not_utf8_is_bad_input(tmp_path, capsys, e
     assert run(["apply", str(tmp_path / "cal.json"), str(path), "-p", "p", "-o", str(out)]) == 2
     assert "a.parquet cannot be read: " in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("csv", bytes), ("csv.gz", gzip.compress), ("jsonl", bytes)])
+def test_a_long_first_line_is_refused_in_linear_time(tmp_path, ending, pack):
+    start = time.process_time()
+    with pytest.raises(InputError, match="line 1 must have at most 16,777,216 bytes; it has more"):
+        scan(tmp_path / f"a.{ending}", pack(b"a" * 40_000_000))
+    assert time.process_time() - start < 3
+
+
+def test_a_header_of_many_columns_is_read_in_linear_time(tmp_path):
+    header = ",".join(["y", "p", *(f"c{i}" for i in range(1_000_000))]).encode()
+    (tmp_path / "a.csv").write_bytes(header + b"\n")
+    start = time.process_time()
+    assert text_blocks.first_line(File(str(tmp_path / "a.csv"), "csv")).encode() == header
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_the_mark_of_another_encoding_names_it(tmp_path, encoding):
+    for data in (CSV.decode().encode(encoding), JSON.decode().encode(encoding)):
+        with pytest.raises(InputError, match=rf"a.csv is {encoding.upper()}.*--encoding {encoding}\)"):
+            scan(tmp_path / "a.csv", data)
+
+
+@pytest.mark.parametrize("name", ["y", "p"])
+@pytest.mark.parametrize("key", ["{}", "\\u{:04x}"])
+def test_a_key_that_occurs_twice_in_a_line_of_json_is_refused(tmp_path, name, key):
+    from calibrant.export.scored_files import calibrate_file
+
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    path, again = tmp_path / "a.jsonl", key.format(name if key == "{}" else ord(name))
+    fitted = cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9)
+    for before in (1, 3):
+        data = b'{"y": 0, "p": 0.25}\n' * before + b'{"y": 1, "p": 0.1, "%s": 0}\n' % again.encode()
+        with pytest.raises(InputError, match=f"a.jsonl, line {before + 1} cannot be read: it has the key '{name}' twi"):
+            scan(path, data)
+        with pytest.raises(InputError, match=f"a.jsonl, line {before + 1} cannot be read: it has the key '{name}' twi"):
+            calibrate_file(fitted, path, tmp_path / "o.jsonl", "json", scores=["p"], name="c")
+
+
+def test_other_keys_of_json_may_occur_twice_unless_they_are_written_again(tmp_path):
+    from calibrant.export.scored_files import calibrate_file
+
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    path, line = tmp_path / "a.jsonl", b'{"y": 1, "p": 0.5, "t": {"p": 1, "p": 2}, "z": 1, "z": 2, "q": {"y": 1}}\n'
+    assert scan(path, line * 3).size == 3
+    fitted = cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9)
+    with pytest.raises(InputError, match="line 1 cannot be read: it has the key 'p' twice"):
+        calibrate_file(fitted, path, tmp_path / "o.jsonl", "json", scores=["p"], name="c")
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_half_of_a_surrogate_pair_is_refused_with_its_line(tmp_path, before):
+    from calibrant.export.scored_files import calibrate_file
+
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    path, words = tmp_path / "a.jsonl", f"a.jsonl, line {before + 1} cannot be read: it has half of a surrogate pair"
+    with pytest.raises(InputError, match=words):
+        scan(path, b'{"y": 1, "p": 0.5}\n' * before + b'{"y": "\\ud800", "p": 0.5}\n')
+    fitted = cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9)
+    with pytest.raises(InputError, match=words):
+        calibrate_file(fitted, path, tmp_path / "o.jsonl", "json", scores=["p"], name="c")

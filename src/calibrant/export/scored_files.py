@@ -5,7 +5,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -253,6 +253,7 @@ class _Writer(AbstractContextManager["_Writer"]):
         self.target, self.kind = target, kind
         self._file: Any = None
         self._schema: Any = None
+        self._opened = ExitStack()
 
     def write(self, batch: _Batch, names: tuple[str, ...], values: Floats, missing: Bools) -> None:
         if self.kind == "parquet":
@@ -285,7 +286,8 @@ class _Writer(AbstractContextManager["_Writer"]):
             reason = str(error).splitlines()[0]
             raise InputError(f"Rows cannot be written as Parquet: {reason}", hint="Write .jsonl instead.") from error
         if self._file is None:
-            self._file = pq.ParquetWriter(self.target, rows.schema)
+            # Not the path: Arrow takes names in UTF-8 only.
+            self._file = pq.ParquetWriter(self._opened.enter_context(self.target.open("wb")), rows.schema)
         self._file.write_batch(rows)
 
     def _csv(self, rows: list[dict[str, Any]]) -> None:
@@ -299,8 +301,9 @@ class _Writer(AbstractContextManager["_Writer"]):
             writer.writerow([_cell(value, name) for name, value in row.items()])
 
     def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        with self._opened:
+            if self._file is not None:
+                self._file.close()
 
 
 def _cell(value: Any, name: str) -> Any:

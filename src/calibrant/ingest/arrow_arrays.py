@@ -1,12 +1,12 @@
 """Arrow arrays as NumPy arrays, read from their buffers: the conversion of pyarrow imports pandas."""
 
-import contextlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._support.typing import Bools
+from calibrant.ingest.csv_rows import parse_number
 
 __all__ = ["missing_cells", "parse_labels", "read_values"]
 
@@ -47,8 +47,8 @@ def parse_labels(array: Any, missing: Bools | None) -> NDArray[Any]:
     if words and all(word.lower() in ("true", "false") for word in words):
         values = np.array([*(word.lower() == "true" for word in words), False])
     elif words:
-        with contextlib.suppress(ValueError):
-            values = np.array([*map(float, words), 0.0])
+        numbers = [parse_number(word.strip()) for word in words]
+        values = values if None in numbers else np.array([*numbers, 0.0], dtype=np.float64)
     return _select(values, codes, missing)
 
 

@@ -13,6 +13,7 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Bools, Floats, Ints
+from calibrant.ingest.csv_rows import parse_number
 from calibrant.ingest.memory import available_memory
 from calibrant.tables.rows import Missing, Rows, missing_note, zero_weight_note
 from calibrant.tables.score_table import ScoreTable, add_up, check_resolution
@@ -132,12 +133,23 @@ class BatchReader:
         # A batch may have only one of the two labels, so they are collected over all batches.
         self._labels |= set(class_labels.classes(y))
         if len(self._labels) > 2:
-            shown = ", ".join(sorted(map(repr, self._labels)))
-            raise y.error(f"must have two labels; got {shown}.", hint="A binary metric needs two labels.")
+            raise self._too_many_labels(y)
         values = np.zeros(len(y), dtype=np.int8)
         present = ~y.mask
         values[present] = y.values[present] == self.options.pos_label
         return replace(y, values=values)
+
+    def _too_many_labels(self, y: ColumnData) -> InputError:
+        shown = ", ".join(sorted(map(repr, self._labels)))
+        wanted = self.options.pos_label
+        numbers = {parse_number(label.strip()) if isinstance(label, str) else label for label in self._labels}
+        if isinstance(wanted, str) and len(numbers) <= 2 and None not in numbers:
+            return InputError(
+                Argument("pos_label") + f" must be a number to compare labels as numbers; got the text {wanted!r}.",
+                hint=f"As text, {y.name} has the labels {shown}.",
+                value=wanted,
+            )
+        return y.error(f"must have two labels; got {shown}.", hint="A binary metric needs two labels.")
 
     def finish(self, name: str) -> None:
         """Check the labels of all batches against `pos_label`."""

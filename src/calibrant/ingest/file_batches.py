@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import MissingExtraError
+from calibrant._support.errors import Argument, MissingExtraError
 from calibrant._support.progress import progress_bar
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.arrow_arrays import missing_cells, parse_labels, read_values
@@ -42,16 +42,43 @@ class FileReader:
         _check_libraries(files)
         self._parts = [_Part(file, partitions(file, names, column_names(file))) for file in files]
         known = [count_rows(file) for file in files if file.format == "parquet"]
+        self._label_types: dict[
+            str, _columns.ColumnData
+        ] = {}  # types of labels in text files: the first column of each
         self.rows = sum(known) if len(known) == len(files) else None  # number of rows, if all files are Parquet
 
     def batches(self, show: bool | None, *, labels: bool = True) -> Iterator[Batch]:
-        """Yield all batches; a progress bar counts batches, or files if their rows are not known."""
+        """Yield all batches; a progress bar counts batches, or files if their rows are not known.
+
+        `labels`: text in the first column, if it is not of a Parquet file, is read as numbers or truth values where all
+        text of a batch can be; see `check_labels`.
+        """
+        self._label_types.clear()
         if self.rows is None:
             for part in progress_bar(self._parts, len(self._parts), "files", show=show):
                 yield from self._read(part, labels)
             return
         every = (batch for part in self._parts for batch in self._read(part, labels))
         yield from progress_bar(every, -(-self.rows // _BATCH), "batches", show=show)
+
+    @property
+    def has_mixed_labels(self) -> bool:
+        """Whether the labels of the batches so far were not all read as numbers, as truth values or as text."""
+        return len(self._label_types) > 1
+
+    def check_labels(self) -> None:
+        """Raise an error if labels were read as different types, which depend on the rows of a batch."""
+        if self.has_mixed_labels:
+            (first, _), (other, column) = list(self._label_types.items())[:2]
+            raise column.error(
+                f"must hold labels of one type in all rows; got {other} after {first}.",
+                hint="Write the label of the event as text in " + Argument("pos_label") + ": all labels are then text.",
+            )
+
+    def _note_type(self, column: _columns.ColumnData) -> None:
+        if column.missing is None or not column.missing.all():
+            kind = {"b": "truth values", "O": "text"}.get(column.values.dtype.kind, "numbers")
+            self._label_types.setdefault(kind, column)
 
     def _read(self, part: _Part, labels: bool) -> Iterator[Batch]:
         """Yield the columns of a file in batches."""
@@ -61,6 +88,8 @@ class FileReader:
             read = {
                 name: _column(batch.column(i), name, part.file, labels and i == 0) for i, name in enumerate(self.names)
             }
+            if labels and part.file.format != "parquet":
+                self._note_type(read[self.names[0]])
             yield {name: replace(column, first_row=first) for name, column in read.items()}
             first += batch.num_rows
         if part.file.format == "parquet":

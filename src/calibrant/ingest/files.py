@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 from glob import glob
-from os import PathLike, fspath
+from os import PathLike, curdir, fspath, walk
+from os.path import islink, join, realpath
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,6 +22,8 @@ from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["scan", "tables_scan"]
+
+_NAME_SHOWN = 60  # characters of a name that is too long
 
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -53,7 +56,8 @@ def scan(
     sample_weight, frequency : str, optional
         Name of the column of importance weights, or of the column of numbers of equal rows.
     pos_label, missing
-        See `ScoreTable.from_arrays`.
+        See `ScoreTable.from_arrays`. In CSV and JSON files a `pos_label` that is text is compared with the text of the
+        labels; one that is a number or a truth value is compared with what all of them denote.
     resolution : float, optional
         Round scores to multiples of this while reading, so that rows are not kept in memory: 2**-20 is a good choice.
         By default counting is exact; an error is raised if that would exceed the memory.
@@ -163,7 +167,9 @@ def tables_scan(
     files = find_files(paths, format)
     reader = FileReader(files, counter.names, counter.numbers, memory_limit)
     counter.expected = reader.rows
-    for batch in reader.batches(progress):
+    # The text of an event is compared with the text of labels.
+    for batch in reader.batches(progress, labels=not isinstance(pos_label, str)):
+        reader.check_labels()
         counter.add(batch)
     return counter.tables()
 
@@ -181,10 +187,13 @@ def read_columns(
     """Read the named columns of files.
 
     `labels`: text in the first column, if it is not of a Parquet file, is read as numbers or truth values where all
-    text of a batch can be; otherwise text stays text.
+    text can be; otherwise text stays text.
     """
     files = find_files(paths, format)
-    batches = list(FileReader(files, names, numbers, memory_limit).batches(progress, labels=labels))
+    reader = FileReader(files, names, numbers, memory_limit)
+    batches = list(reader.batches(progress, labels=labels))
+    if reader.has_mixed_labels:
+        batches = list(reader.batches(progress, labels=False))
     if not batches:
         raise InputError(f"{', '.join(file.name for file in files[:3])}: no rows.", argument="paths")
     return {name: _joined([batch[name] for batch in batches], name) for name in names}
@@ -217,8 +226,12 @@ def _expand(each: str) -> list[str]:
     """Return the files of a path, a pattern or a folder; names in a folder that begin with . or _ are ignored."""
     if "://" in each:
         raise InputError(f"paths must name local files; got {each!r}.", hint="Download it first.", argument="paths")
+    if not each:
+        raise InputError(
+            "paths must name files; got an empty text.", hint="The current folder is '.'.", argument="paths"
+        )
     path = Path(each)
-    if path.is_file():
+    if _is_file(path):
         return [each]
     if path.is_dir():
         below = sorted(f for f in path.rglob("*") if f.is_file() and File.known(f))
@@ -235,7 +248,43 @@ def _expand(each: str) -> list[str]:
             hint="On the command line, - is standard input.",
             argument="paths",
         )
-    some = [name for name in sorted(glob(each, recursive=True)) if Path(name).is_file()]
+    some = [name for name in sorted(_match(path)) if Path(name).is_file()]
     if not some:
         raise InputError(f"There is no file {path.name!r}.", argument="paths", value=each)
     return some
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:  # a name or a path that is too long
+        shown = path.name if len(path.name) <= _NAME_SHOWN else path.name[:_NAME_SHOWN] + "..."
+        raise InputError(f"There is no file {shown!r}: {error.strerror}.", argument="paths", value=str(path)) from error
+
+
+def _match(pattern: Path) -> set[str]:
+    """Return the paths that match a pattern; ** stands for any number of folders, of which each is visited once."""
+    found = {pattern.anchor}
+    parts = pattern.relative_to(pattern.anchor).parts
+    for part in [*parts, "*"] if parts and parts[-1] == "**" else parts:
+        if part == "**":
+            found = _folders_below(found)
+        else:
+            found = {join(folder, name) for folder in found for name in glob(part, root_dir=folder or None)}
+    return found
+
+
+def _folders_below(roots: set[str]) -> set[str]:
+    """Return the folders and all below them that are not hidden; links are followed to folders not yet visited."""
+    visited: dict[str, str] = {}  # the path of each real folder
+    left = sorted(roots)
+    while left:
+        links = []
+        for root in left:
+            for folder, below, _ in walk(root or curdir):
+                real = realpath(folder)
+                below[:] = [name for name in below if not name.startswith(".") and real not in visited]
+                visited.setdefault(real, folder)
+                links += [join(folder, name) for name in below if islink(join(folder, name))]
+        left = sorted(link for link in links if realpath(link) not in visited)
+    return set(visited.values())

@@ -1,12 +1,14 @@
 """Formats of files, known by their suffixes."""
 
 from dataclasses import dataclass
+from os import curdir
+from os.path import join
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from calibrant._support.errors import Argument, InputError
 
-__all__ = ["File", "Format", "guess_format"]
+__all__ = ["File", "Format", "check_file_name", "guess_format"]
 
 Format: TypeAlias = Literal["parquet", "csv", "json"]
 
@@ -30,6 +32,11 @@ class File:
     path: str
     format: Format
 
+    def __post_init__(self) -> None:
+        check_file_name(self.path)
+        # DuckDB and Arrow take ~ and file: at the start of a relative path for a home folder and a URI.
+        object.__setattr__(self, "path", join(curdir, self.path))
+
     @property
     def name(self) -> str:
         """Base name, for messages."""
@@ -52,6 +59,19 @@ class File:
         text = f"{self.name}{where} cannot be read: {lines[0].rstrip('.')}."
         heading = 2 if self.format == "csv" else 1  # rows are counted from 0, without the header
         return InputError(text, hint=hint, argument="paths", row=None if line is None else line - heading)
+
+
+def check_file_name(path: str) -> None:
+    """Raise an error if a path is not UTF-8, which the libraries that read and write files need."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The name of a file and its folders must be UTF-8; got {Path(path).name!r}.",
+            hint="Rename it first.",
+            argument="paths",
+            value=path,
+        ) from error
 
 
 def _format(path: Path) -> Format | None:

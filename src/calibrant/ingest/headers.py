@@ -42,7 +42,7 @@ def column_names(file: File) -> list[str]:
 
 def partitions(file: File, names: list[str], there: list[str]) -> list[str]:
     """Return the names that are Hive partitions; each name must denote one column. Names are case-sensitive."""
-    folders = dict(re.findall(r"([^/\\=]+)=([^/\\]*)[/\\]", file.path))
+    folders = _folders(file, names)
     known, alike = Counter(there), Counter(map(str.lower, there))
     for name in names:
         if known[name] > 1:
@@ -61,6 +61,24 @@ def partitions(file: File, names: list[str], there: list[str]) -> list[str]:
         if not known[name] and name not in folders:
             raise no_column(name, [*there, *folders], file.name)
     return [name for name in names if name in folders]
+
+
+def _folders(file: File, names: list[str]) -> dict[str, str]:
+    """Return the names and values of the Hive folders of a file; a folder of a named column must be clear."""
+    found: dict[str, str] = {}
+    for name, value in re.findall(r"([^/\\=]+)=([^/\\]*)[/\\]", file.path):
+        if name in names and name in found:
+            raise InputError(
+                f"{file.name} lies in two folders of {name!r}: {name}={found[name]} and {name}={value}.",
+                hint="Rename one of them.",
+                argument="paths",
+            )
+        if name in names and "=" in value:
+            raise InputError(
+                f"A folder of {name!r} must have one =; got '{name}={value}'.", hint="Write %3D.", argument="paths"
+            )
+        found[name] = value
+    return found
 
 
 def read_header(file: File) -> Header:

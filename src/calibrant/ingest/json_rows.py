@@ -1,5 +1,6 @@
 """Rows of JSON lines: blocks of lines as Arrow text, parsed by DuckDB."""
 
+import collections
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,10 +24,10 @@ def json_tables(file: File, names: Sequence[str], numbers: Sequence[str], memory
     chosen = ", ".join(_number(name) if name in numbers else DIALECTS["duckdb"].name(name) for name in names)
     with open_duckdb(file, memory_limit) as connection:
         for block in line_blocks(file):
-            yield _parse(connection, file, block, f"select {chosen} from ({parsed})", numbers)
+            yield _parse(connection, file, block, f"select {chosen} from ({parsed})", names, numbers)
 
 
-def _parse(connection: Any, file: File, block: Block, query: str, numbers: Sequence[str]) -> Any:
+def _parse(connection: Any, file: File, block: Block, query: str, names: Sequence[str], numbers: Sequence[str]) -> Any:
     """Return the rows of a block; an error names the line."""
     import duckdb
 
@@ -34,12 +35,15 @@ def _parse(connection: Any, file: File, block: Block, query: str, numbers: Seque
     connection.register("calibrant_lines", lines)
     try:
         table = connection.sql(query).to_arrow_table()
+        repeats = connection.sql(_repeats(names)).to_arrow_table().num_rows
     except duckdb.OutOfMemoryException:
         raise
     except (duckdb.Error, UnicodeDecodeError) as error:  # the text of DuckDB's error may be cut within a character
         raise _line_error(file, block, numbers, error) from error
     finally:
         connection.unregister("calibrant_lines")
+    if repeats:
+        collections.deque(json_objects(file, block, names), maxlen=0)  # raises the error of the line
     if table.num_rows != lines.num_rows:
         raise file.error(f"it holds {lines.num_rows:,} objects, but {table.num_rows:,} rows were found")
     return table
@@ -67,31 +71,62 @@ def _lines(file: File, block: Block) -> Any:
     return pa.Table.from_batches(table.to_batches(max_chunksize=_PARSED), schema=table.schema)
 
 
-def json_objects(file: File, block: Block) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number of the line and the object of each line that is not blank, as Python reads them."""
+def json_objects(file: File, block: Block, names: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number of the line and the object of each line that is not blank, as Python reads them.
+
+    Of the keys in `names`, by default of all keys, also of objects inside, each may occur once.
+    """
     for place, raw in enumerate(bytes(block.data).split(b"\n")):
-        line = block.first_line + place
         if not raw.strip():
             continue
+        line, repeats = block.first_line + place, _Repeats(names)
         try:
-            found = json.loads(raw.decode("utf-8"))
+            found = json.loads(raw.decode("utf-8"), object_pairs_hook=repeats.join)
+            json.dumps(found, ensure_ascii=False).encode("utf-8") if b"\\u" in raw else None
         except UnicodeDecodeError as error:
             raise file.error("it is not UTF-8", line=line) from error
+        except UnicodeEncodeError as error:
+            raise file.error("it has half of a surrogate pair, which is not a character", line=line) from error
         except (ValueError, RecursionError) as error:
             raise file.error(f"it must be JSON; {error}", line=line) from error
         if not isinstance(found, dict):
             raise file.error("it must be an object with names", line=line)
+        if repeats.found:
+            raise file.error(f"it has the key {repeats.found[0]!r} twice", line=line)
         yield line, found
+
+
+class _Repeats:
+    """The keys that occur twice in an object: those in `names` of the outer object, or all."""
+
+    def __init__(self, names: Sequence[str] | None) -> None:
+        self.names = names
+        self.found: list[str] = []
+
+    def join(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Return the object with these keys and values; the outer object comes last."""
+        joined = dict(pairs)
+        count = collections.Counter(key for key, _ in pairs) if len(joined) < len(pairs) else {}
+        own = [key for key, times in count.items() if times > 1 and (self.names is None or key in self.names)]
+        self.found = self.found + own if self.names is None else own
+        return joined
 
 
 def _line_error(file: File, block: Block, numbers: Sequence[str], error: Exception) -> Exception:
     """Return the error of the first line that cannot be read."""
-    for line, found in json_objects(file, block):
+    for line, found in json_objects(file, block, ()):
         for name in numbers:
             cell = found.get(name)
             if isinstance(cell, bool) or not (cell is None or isinstance(cell, (int, float))):
                 return file.error(f"{name} must hold numbers; got {str(cell)[:40]!r}", line=line)
     return file.error(error)
+
+
+def _repeats(names: Sequence[str]) -> str:
+    """Return the query for lines in which one of the keys may occur twice: its first and last places differ."""
+    places = "list_position(keys, {0}) + list_position(list_reverse(keys), {0}) != len(keys) + 1"
+    differ = " or ".join(places.format(quoted_text(name)) for name in names) or "false"
+    return f"select 1 from (select json_keys(line) as keys from calibrant_lines) where {differ}"
 
 
 def _number(name: str) -> str:

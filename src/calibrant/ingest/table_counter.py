@@ -31,6 +31,7 @@ _MAX_TABLES = 100_000
 # Many groups of fewer rows than this, on average, are a column of ids. Tables of small groups can be added up, so fewer
 # rows suffice than for their evaluation.
 _FEWEST_ROWS = 2
+_FINER = ("ns", "ps", "fs", "as")  # units of time that Python does not have
 
 
 def check_names(names: str | Sequence[str], argument: str) -> list[str]:
@@ -150,7 +151,14 @@ class TableCounter:
 
 
 def _python_key(key: Any) -> Any:
-    """Return the key with dates and times of Python in the place of NumPy's."""
+    """Return the key with dates and times of Python in the place of NumPy's, where Python has them.
+
+    Python's times end at microseconds and in the year 9999; NumPy would convert others to integers.
+    """
     if isinstance(key, tuple):
         return tuple(map(_python_key, key))
-    return key.astype(object) if isinstance(key, (np.datetime64, np.timedelta64)) else key
+    if not isinstance(key, (np.datetime64, np.timedelta64)):
+        return key
+    micro = key.astype(f"{key.dtype.kind}8[us]")
+    value = (micro if micro == key and np.datetime_data(key.dtype)[0] in _FINER else key).astype(object)
+    return key if isinstance(value, int) else value

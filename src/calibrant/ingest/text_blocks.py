@@ -24,7 +24,13 @@ LONGEST_CELL = 1 << 20  # bytes of one cell of CSV; a line of thousands of cells
 _CHUNK = 8 << 20
 _HEAD = 1 << 16
 _LF, _CR, _QUOTE = 10, 13, 34
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# The marks of UTF-32 come first: one of them begins with a mark of UTF-16.
+_OTHER_ENCODINGS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 
 
 @dataclass(frozen=True)
@@ -70,26 +76,35 @@ def byte_chunks(file: File, size: int) -> Iterator[bytes]:
 
 def first_line(file: File) -> str:
     """Return the first line of a text file, without a byte-order mark."""
-    head, end = b"", None
+    parts, size, after = [], 0, b""
     for chunk in byte_chunks(file, _HEAD):
-        head += chunk
-        end = re.search(rb"[\r\n]", head)
-        if end or len(head) > LONGEST_LINE:
+        end = re.search(rb"[\r\n]", chunk)
+        parts.append(chunk[: end.start()] if end else chunk)
+        size += len(parts[-1])
+        if end or size > LONGEST_LINE + len(codecs.BOM_UTF8):
+            after = chunk[len(parts[-1]) :]
             break
-    if head.startswith(_UTF16):
-        raise InputError(
-            f"{file.name} is UTF-16.",
-            hint="Convert it to UTF-8 first (on the command line: --encoding utf-16).",
-            argument="paths",
-        )
-    line = (head[: end.start()] if end else head).removeprefix(codecs.BOM_UTF8)
+    head = b"".join(parts)
+    _check_encoding(file, head)
+    line = head.removeprefix(codecs.BOM_UTF8)
     if len(line) > LONGEST_LINE:
         raise _too_long(file, 1)
     if not line.strip():
-        if end is None or not head.strip():
+        if not after.strip():
             raise InputError(f"{file.name} is empty.", argument="paths")
         raise InputError(f"{file.name} must begin with a header; got a blank line.", argument="paths")
     return line.decode("utf-8", errors="replace")
+
+
+def _check_encoding(file: File, head: bytes) -> None:
+    """Raise an error if the first bytes are the mark of another encoding."""
+    found = next((name for mark, name in _OTHER_ENCODINGS.items() if head.startswith(mark)), None)
+    if found is not None:
+        raise InputError(
+            f"{file.name} is {found}.",
+            hint=f"Convert it to UTF-8 first (on the command line: --encoding {found.lower()}).",
+            argument="paths",
+        )
 
 
 def line_blocks(file: File) -> Iterator[Block]:

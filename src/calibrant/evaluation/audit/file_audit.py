@@ -196,7 +196,9 @@ class _Source:
     def batches(self, reader: FileReader, progress: bool | None) -> Iterator[tuple[Rows, dict[str, ColumnData], Rows]]:
         """Yield the used rows of each batch, their features, and the rows that were read."""
         described = name_forecast_features(self.kind, self.features)
-        for batch in reader.batches(progress, labels=self.kind == "binary"):
+        labels = self.kind == "binary" and not isinstance(self.pos_label, str)
+        for batch in reader.batches(progress, labels=labels):
+            reader.check_labels()
             given = self._rows(batch)
             if self.missing == "drop" and given.is_empty:
                 lost = len(given)
