@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import power_of_two
 from calibrant._support.json_values import plain
 from calibrant._support.roots import find_root
 from calibrant._support.short_text import line_html
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.cluster_sums import box_moments, sum_covariance, sums_by_cluster
+from calibrant.inference.estimates import FEWEST_EQUAL
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.regression.point_components import BinSums
 
@@ -137,19 +139,21 @@ def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, di
     name, unit = "bias by bin", "standard deviations of the outcome"
 
     def made(value: float, low: float, high: float) -> Deviation:
-        return Deviation(name, unit, value / spread, low / spread, high / spread, margin, 1 - 2 * alpha)
+        return Deviation(name, unit, *(scale * each / spread for each in (value, low, high)), margin, 1 - 2 * alpha)
 
     if not spread > 0 or not sums.known:
         return Deviation(name, unit, math.nan, math.nan, math.nan, margin, 1 - 2 * alpha)
     total = float(sums.size.sum())
     root = np.sqrt(sums.size)
-    scaled = root * sums.error
-    covariance = sums.covariance * np.outer(root, root)
+    scale = power_of_two(np.append(sums.error, np.sqrt(np.diag(sums.covariance))))
+    scaled = root * sums.error / scale
+    covariance = sums.covariance / scale**2 * np.outer(root, root)
     trace, df, nu = _moments(sums, covariance)
     statistic = float(scaled @ scaled)
     value = math.sqrt(max(statistic - trace, 0.0) / total)
     if not trace > 0:  # errors do not vary
-        return made(value, value, value)
+        known = float(sums.effective.sum()) >= FEWEST_EQUAL - 1e-9
+        return made(value, *((value, value) if known else (math.nan, math.nan)))
     if sums.limited or not (sums.are_given or len(sums) >= min(_MIN_BINS, distinct)):
         return made(value, math.nan, math.nan)
     along = float(scaled @ covariance @ scaled) / statistic if statistic > 0 else 0.0
