@@ -19,6 +19,7 @@ from calibrant.inference.regression.point_components import BinSums
 
 __all__ = ["Deviation", "bias_deviation", "coverage_deviation"]
 
+_MOST_ROWS = 2**53  # that a table counts exactly
 _MIN_BINS = 5
 _MAX_RATIO = 1e6  # of the largest bound that is searched to the size of the noise
 _SMALL_RATIO = 3.0  # of T to its expectation without bias, below which the noncentral F distribution is used too
@@ -104,7 +105,8 @@ class Deviation:
     def further_rows(self, rows: float) -> float:
         """Return about how many further rows bring the upper bound to the margin, given the number of rows.
 
-        The bound decreases with the root of the number of rows. NaN where no rows are needed or no bound exists.
+        The bound decreases with the root of the number of rows. NaN where no rows are needed, no bound exists, or
+        2**53 rows are too few.
 
         Parameters
         ----------
@@ -118,7 +120,8 @@ class Deviation:
         """
         if not self.high > self.margin:
             return math.nan
-        return rows * ((self.high / self.margin) ** 2 - 1)
+        more = rows * (min(self.high / self.margin, float(_MOST_ROWS)) ** 2 - 1)
+        return more if more <= _MOST_ROWS else math.nan
 
 
 def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, distinct: int) -> Deviation:
