@@ -113,6 +113,8 @@ BAD_OPTIONS = [
     ("alpha", 0.5, "must lie below 0.5"),
     *(("confidence_level", value, "must lie between 0 and 1") for value in (True, 0, 1, 95, np.nan, "x", None)),
     *(("n_resamples", value, "must be a whole number of at least") for value in (True, -1, 9.5, np.nan, "x")),
+    ("n_resamples", 10**30, "must be at most 10,000,000"),
+    ("confidence_level", 1 - 2**-53, "must lie between 0 and 1, and not within 1e-12 of 1"),
     *(("random_state", value, "must be None, a whole number of at least 0") for value in (True, -1, 0.5, "x")),
 ]
 
@@ -125,6 +127,15 @@ def test_bad_options_are_refused_by_each_kind_in_the_same_words(forecasts, kind,
     assert str(caught.value).startswith(f"{name} {condition}")
     assert f"; got {value!r}." in str(caught.value)
     assert caught.value.argument == name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tiny_margin_is_never_reached(forecasts, kind):
+    """The search for the rows that would decide did not end, or overflowed."""
+    found = cb.evaluate(*forecasts[kind], margin=1e-300, n_resamples=9)
+    assert found.verdict in ("inconclusive", "miscalibrated")
+    assert found.rows_to_decide is None
+    assert "nan" not in str(found)
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])

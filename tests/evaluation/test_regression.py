@@ -1007,3 +1007,104 @@ def test_skewed_ensembles_are_not_called_miscalibrated():
 def test_quantiles_without_the_median_name_their_levels():
     with pytest.raises(cb.InputError, match="must have the level 0.5, or levels on both sides of it.*got 0.8, 0.9"):
         cb.evaluate([1.0, 2.0], cb.Quantiles([0.8, 0.9], [[1, 2], [2, 3]]))
+
+
+# Few rows
+
+
+def two_rows(kind, rng):
+    m = rng.normal(size=2)
+    forecasts = {
+        "point": lambda: cb.Point(m),
+        "gaussian": lambda: cb.Gaussian(m, np.ones(2)),
+        "samples": lambda: cb.Samples(m[:, None] + rng.normal(size=(2, 20))),
+    }
+    return m + rng.normal(size=2), forecasts[kind]()
+
+
+@pytest.mark.parametrize("kind", ["point", "gaussian", "samples"])
+def test_two_rows_of_a_calibrated_model_are_rarely_miscalibrated(kind):
+    """Two points always lie on a line, so the slope was significant in all of these data sets."""
+    rng = np.random.default_rng(3)
+    found = [cb.evaluate(*two_rows(kind, rng), n_resamples=0) for _ in range(100)]
+    assert sum(each.verdict == "miscalibrated" for each in found) <= 11  # P = 0.004 at a rate of 5 %
+    assert all("few_rows_for_slope" in [note.code for note in each.notes] for each in found)
+    assert all("nan" not in str(each) for each in found)
+
+
+def test_groups_of_two_rows_are_not_all_miscalibrated():
+    rng = np.random.default_rng(0)
+    m = rng.normal(size=60)
+    found = cb.evaluate(m + rng.normal(size=60), cb.Point(m), by=np.repeat(np.arange(30), 2))
+    assert [group.verdict for group in found.groups.values()] == ["inconclusive"] * 30
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (50, {"sample_weight": np.r_[1.0, 1.0, np.zeros(48)]}),
+        (2, {"frequency": [50, 50]}),
+        (3, {"missing": "drop"}),
+    ],
+)
+def test_the_slope_of_two_rows_is_not_tested_however_they_are_given(rows, options):
+    y, p = np.r_[1.9, 1.1, np.full(rows - 2, np.nan if "missing" in options else 1.0)], np.arange(rows) + 1.0
+    found = cb.evaluate(y, cb.Point(p), **options)
+    assert math.isnan(found.details.decision.components["slope"].pvalue)
+    assert found.verdict == "inconclusive"
+
+
+def test_few_counts_on_a_line_are_not_tested():
+    """Three rows of counts often lie on a line by chance."""
+    assert cb.evaluate([0, 2, 4], cb.Point([1.0, 2.0, 3.0])).verdict == "inconclusive"
+    assert math.isnan(rg.slope_intercept([0, 2, 4], [1.0, 2.0, 3.0]).test.pvalue)
+    assert rg.slope_intercept([1, 2, 3], [1.0, 2.0, 3.0]).test.pvalue == 1
+    many = np.arange(1.0, 9.0)
+    assert rg.slope_intercept(2 * many, many).test.pvalue == 0
+    assert cb.evaluate(2 * many - many.mean(), cb.Point(many)).verdict == "miscalibrated"
+
+
+def test_few_equal_errors_of_counts_decide_nothing():
+    """Two errors of counts are often equal: their standard error is not 0 but unknown."""
+    for y in ([2, 3], [1, 2], [1, 4, 2], [2, 5, 3]):
+        found = cb.evaluate(y, cb.Point([1.0, 2.0] if len(y) == 2 else [1.0, 4.0, 2.0]))
+        assert found.verdict == "inconclusive"
+        assert "nan" not in str(found)
+    assert cb.evaluate([2, 3, 4, 5, 6, 7], cb.Point([1, 2, 3, 4, 5, 6])).verdict == "miscalibrated"
+
+
+# Units
+
+POWERS = {"y": 1, "y^2": 2}
+SHAPES = {
+    "point": lambda m, s: cb.Point(m * s),
+    "gaussian": lambda m, s: cb.Gaussian(m * s, np.full(m.size, s)),
+    "samples": lambda m, s: cb.Samples((m[:, None] + np.linspace(-2, 2, 9)) * s),
+    "quantiles": lambda m, s: cb.Quantiles([0.1, 0.5, 0.9], (m[:, None] + [-1.3, 0, 1.3]) * s),
+}
+
+
+@given(
+    st.sampled_from(sorted(SHAPES)),
+    st.sampled_from([2, 7, 120]),
+    st.integers(-290, 290),
+    st.booleans(),
+    st.integers(0, 9),
+)
+def test_verdict_and_pvalues_are_equal_in_all_units_and_values_scale(kind, n, power, clustered, seed):
+    """Powers of the numbers overflowed from 1e60 on, and vanished below 1e-60, with another verdict."""
+    rng = np.random.default_rng(seed)
+    m, unit = rng.normal(size=n), 2.0**power
+    y = m + rng.gamma(2, 0.7, n) - 1.2
+    options = {"n_resamples": 9, "cluster": np.arange(n) % 12 if clustered and n > 12 else None}
+    one, other = (cb.evaluate(y * s, SHAPES[kind](m, s), **options) for s in (1.0, unit))
+    assert (other.verdict, other.direction) == (one.verdict, one.direction)
+    tests, others = ([test.pvalue for test in e.details.decision.components.values()] for e in (one, other))
+    np.testing.assert_array_equal(tests, others)
+    for name, metric in one.metrics.items():
+        again, scale = other.metrics[name], unit ** POWERS.get(metric.interval.unit, 0)
+        shift = power * math.log(2) if name == "NLL" else 0.0
+        for field in ("value", "low", "high"):
+            expected = scale * getattr(metric.interval, field) + shift
+            assert getattr(again.interval, field) == pytest.approx(expected, rel=1e-12, nan_ok=True), (name, field)
+        assert again.null.pvalue == pytest.approx(metric.null.pvalue, rel=0, abs=0, nan_ok=True)

@@ -1,5 +1,8 @@
 """The smallest deviation that a bin detects, and sample sizes."""
 
+import math
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -194,3 +197,29 @@ def test_rows_to_decide_are_those_that_the_rows_at_hand_lack():
 def test_bad_arguments_of_sample_size_are_named(arguments, options, message):
     with pytest.raises(cb.InputError, match=message):
         cb.sample_size(*arguments, **options)
+
+
+@pytest.mark.parametrize("margin", [1e-4, 1e-6, 1e-10, 1e-300])
+def test_a_tiny_margin_takes_less_than_a_second_of_processor_time(margin):
+    """The numbers of events of a bin were enumerated, which did not end."""
+    begin = time.process_time()
+    needed = information_needed(margin, scores=0.3)
+    more = rows_to_decide(200, 30.0, margin, 0.05)
+    assert time.process_time() - begin < 1
+    assert (more is None) == (margin < 1e-5)
+    assert math.isinf(needed) == (margin < 1e-6)
+
+
+def test_the_information_needed_is_continuous_where_bins_are_taken_as_normal():
+    """With many bins the information follows the margin to the power -2.5: bins increase with its power 0.4."""
+    margins = np.geomspace(2e-3, 2e-5, 9)
+    needed = np.array([information_needed(margin, scores=0.5) for margin in margins])
+    power = np.diff(np.log(needed)) / np.diff(np.log(margins))
+    assert (power > -2.52).all()
+    assert (power < -2.35).all()
+
+
+def test_a_margin_or_deviation_that_needs_too_many_rows_is_an_error():
+    for name in ("margin", "deviation"):
+        with pytest.raises(cb.InputError, match=f"{name} must be one for which 2\\*\\*53 rows are enough; got 1e-09"):
+            cb.sample_size(event_rate=0.1, **{name: 1e-9})

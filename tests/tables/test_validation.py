@@ -118,6 +118,43 @@ def test_valid_tables_pass_each_entry(entry, values, kind, tmp_path):
     assert not any(getattr(again, name).flags.writeable for name in columns)
 
 
+IMPOSSIBLE_ROWS = {
+    "no rows": (COUNTS, {}, {"n_in": 0}, "n_in must be such that the number of used rows is at least 4; got 0"),
+    "too few rows": (COUNTS, {}, {"n_in": 3}, "at least 4; got 3"),
+    "all rows dropped": (COUNTS, {}, {"n_dropped": 9}, "at least 4; got 0"),
+    "more rows than counts": (COUNTS, {}, {"n_in": 10}, "at most 9; got 10"),
+    "weights without rows": (WEIGHTED, {}, {"n_in": 0}, "at least 3; got 0"),
+    "fewer rows than effective ones": (WEIGHTED, {"w2": [0.3, 0.8], "k2": [0.1, 0.8]}, {}, "at least 15; got 9"),
+    "weights too small": (WEIGHTED, {"n": [1e-300] * 2, "k": [0, 0], "w2": [1e-300] * 2, "k2": [0, 0]}, {}, "w2 must"),
+    "no squares": (WEIGHTED, {"w2": [0, 0], "k2": [0, 0]}, {}, "w2 must be above 0, and at most the square of n; got"),
+    "huge squares": (WEIGHTED, {"w2": [1e308, 1e308], "k2": [0, 0]}, {}, "w2 must be above 0, and at most the square"),
+    "tiny squares": (WEIGHTED, {"w2": [1e-300] * 2, "k2": [1e-300] * 2}, {}, "at least 9,007,199,254,740,992; got 9"),
+}
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE_ROWS)
+def test_stored_tables_whose_rows_cannot_have_their_sums_are_refused(case):
+    """A checksum that was computed again let such tables pass; evaluate then divided by zero."""
+    pytest.importorskip("pyarrow")
+    values, changes, about, message = IMPOSSIBLE_ROWS[case]
+    columns = columns_of(values, changes, np.int64 if values is COUNTS else np.float64)
+    stored = storage.to_arrow(ScoreTable(**columns, **{"n_in": 9} | about))
+    with pytest.raises(InputError, match=message):
+        ScoreTable.from_arrow(stored)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"frequency": [5, 0, 2, 3]}, {"sample_weight": [0.5, 0, 2, 3.25]}, {"sample_weight": [1e-100, 1e-3, 7, 1e9]}],
+)
+def test_tables_of_rows_pass_however_they_are_counted(options):
+    pytest.importorskip("pyarrow")
+    table = ScoreTable.from_arrays([0, 1, 1, 0], [0.1, 0.3, 0.3, 0.9], **options)
+    for each in (table, table + table, table.map(lambda score: score / 2), table.round(0.5), table.rows_by_weight()):
+        assert ScoreTable.from_arrow(each.to_arrow()) == each
+    assert not len(ScoreTable.from_arrow(ScoreTable.empty().to_arrow()))
+
+
 def test_other_types_of_columns_are_refused():
     for changes in (
         {"n": np.array([3, 2, 4], dtype=np.int32)},

@@ -1,8 +1,11 @@
-"""Read-only arrays, and runs of true values."""
+"""Read-only arrays, runs of true values, and the power of two of the size of values."""
 
+import math
 from typing import Any
 
 import numpy as np
+
+from calibrant._support.typing import Floats
 
 
 def read_only(array: Any) -> Any:
@@ -22,3 +25,12 @@ def true_runs(chosen: Any) -> list[tuple[int, int]]:
     """
     turns = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
     return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
+
+
+def power_of_two(values: Floats) -> float:
+    """Return the power of two just above the largest absolute value; 1 where all are 0.
+
+    Division by it is exact and makes high powers of the values finite.
+    """
+    largest = float(np.max(np.abs(values))) if values.size else 0.0
+    return 2.0 ** math.frexp(largest)[1] if 0 < largest < math.inf else 1.0

@@ -15,11 +15,27 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_LARGEST_SHARE = 1 - 1e-12  # closer to 1, quantiles of both tails do not exist as doubles
+_MOST_RESAMPLES = 10_000_000
+
+
 def check_share(name: str, value: float) -> float:
-    """Check a confidence level or an alpha: strictly between 0 and 1."""
-    if not (isinstance(value, Real) and 0 < value < 1):
-        raise InputError(Argument(name) + f" must lie between 0 and 1; got {value!r}.", value=value)
-    return value
+    """Check a confidence level or an alpha: strictly between 0 and 1, and not within 1e-12 of 1."""
+    if isinstance(value, Real) and 0 < value <= _LARGEST_SHARE:
+        return value
+    bound = ", and not within 1e-12 of 1" if isinstance(value, Real) and _LARGEST_SHARE < value < 1 else ""
+    raise InputError(Argument(name) + f" must lie between 0 and 1{bound}; got {value!r}.", value=value)
+
+
+def check_resample_count(value: int, *, least: int = 1) -> int:
+    """Check and return a number of bootstrap or null replicates."""
+    if check_count("n_resamples", value, least=least) <= _MOST_RESAMPLES:
+        return int(value)
+    raise InputError(
+        Argument("n_resamples") + f" must be at most {_MOST_RESAMPLES:,}; got {value!r}.",
+        hint="9,999 replicates resolve p-values of 0.0001.",
+        value=value,
+    )
 
 
 def check_count(name: str, value: int, most: float = math.inf, *, least: int = 1) -> int:

@@ -17,7 +17,7 @@ from calibrant.evaluation.details import LogOddsDetails
 from calibrant.evaluation.rejection_profile import RejectionProfile
 from calibrant.evaluation.sensitivity import Sensitivity
 from calibrant.evaluation.settings import Settings
-from calibrant.evaluation.sizes import mean_score, n_rows, n_used, rows_text
+from calibrant.evaluation.sizes import mean_score, n_rows, rows_text
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import TESTS, ecce_test
 from calibrant.inference.coefficients import coefficients
@@ -197,7 +197,7 @@ class BinaryDetails(LogOddsDetails):
         margin, alpha = self.measured.settings.margin, self.measured.settings.alpha
         if self.equivalence.within or isinstance(margin, AbsoluteMargin) or not self.decision.information > 0:
             return None
-        return rows_to_decide(n_used(self.measured.table), self.decision.information, margin, alpha)
+        return rows_to_decide(n_rows(self.measured.table), self.decision.information, margin, alpha)
 
     def complete(self) -> None:
         """Compute all results now."""

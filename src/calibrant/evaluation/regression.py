@@ -257,7 +257,9 @@ def _judge(
         deviation = coverage_deviation(u, rows.forecast, rows.cluster, margin, alpha)
     if few or (rows.forecast is None and limited):
         deviation = replace(deviation, low=math.nan, high=math.nan)
-    return JointTest.from_components(components), deviation, join_notes(notes, point_components.skewness_note(limited))
+    untested = (note for test in components if test is not None and test.name == "slope" for note in test.notes)
+    notes = join_notes(notes, untested, point_components.skewness_note(limited))
+    return JointTest.from_components(components), deviation, notes
 
 
 def _mean_components(

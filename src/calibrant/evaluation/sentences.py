@@ -294,4 +294,5 @@ def _shown_pvalue(test: Any, least: float) -> float:
 
 def _coefficient(c: Estimate, form: str) -> str:
     form = f"+{form}" if c.null == 0 else form
-    return f"{c.name} {c.value:{form}} ({c.low:{form}} to {c.high:{form}}; {c.null:g} if calibrated)"
+    limits = "no interval" if math.isnan(c.low + c.high) else f"{c.low:{form}} to {c.high:{form}}"
+    return f"{c.name} {c.value:{form}} ({limits}; {c.null:g} if calibrated)"

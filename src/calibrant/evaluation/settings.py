@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant._support.errors import Argument, InputError, Text
 from calibrant._support.json_values import plain
-from calibrant._support.option_checks import check_count, check_share
+from calibrant._support.option_checks import check_resample_count, check_share
 from calibrant._support.random_streams import RandomState
 from calibrant.inference.decision import AbsoluteMargin, Margin
 from calibrant.inference.resampling import check_resamples
@@ -154,7 +154,7 @@ def check_settings(
         raise InputError(Argument("alpha") + f" must lie below 0.5; got {alpha!r}.", value=alpha)
     level = float(check_share("confidence_level", confidence_level))
     count = defaults.n_resamples if n_resamples is None else n_resamples
-    count = check_count("n_resamples", count, least=defaults.least_resamples)
+    count = check_resample_count(count, least=defaults.least_resamples)
     if isinstance(checked, AbsoluteMargin):  # its test uses resampling
         check_resamples(count, alpha)
     used = count if defaults.n_resamples else 0

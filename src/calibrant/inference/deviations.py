@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import power_of_two
 from calibrant._support.json_values import plain
 from calibrant._support.roots import find_root
 from calibrant._support.short_text import line_html
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.cluster_sums import box_moments, sum_covariance, sums_by_cluster
+from calibrant.inference.estimates import FEWEST_EQUAL
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.regression.point_components import BinSums
 
 __all__ = ["Deviation", "bias_deviation", "coverage_deviation"]
 
+_MOST_ROWS = 2**53  # that a table counts exactly
 _MIN_BINS = 5
 _MAX_RATIO = 1e6  # of the largest bound that is searched to the size of the noise
 _SMALL_RATIO = 3.0  # of T to its expectation without bias, below which the noncentral F distribution is used too
@@ -102,7 +105,8 @@ class Deviation:
     def further_rows(self, rows: float) -> float:
         """Return about how many further rows bring the upper bound to the margin, given the number of rows.
 
-        The bound decreases with the root of the number of rows. NaN where no rows are needed or no bound exists.
+        The bound decreases with the root of the number of rows. NaN where no rows are needed, no bound exists, or
+        2**53 rows are too few.
 
         Parameters
         ----------
@@ -116,7 +120,8 @@ class Deviation:
         """
         if not self.high > self.margin:
             return math.nan
-        return rows * ((self.high / self.margin) ** 2 - 1)
+        more = rows * (min(self.high / self.margin, float(_MOST_ROWS)) ** 2 - 1)
+        return more if more <= _MOST_ROWS else math.nan
 
 
 def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, distinct: int) -> Deviation:
@@ -137,19 +142,21 @@ def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, di
     name, unit = "bias by bin", "standard deviations of the outcome"
 
     def made(value: float, low: float, high: float) -> Deviation:
-        return Deviation(name, unit, value / spread, low / spread, high / spread, margin, 1 - 2 * alpha)
+        return Deviation(name, unit, *(scale * each / spread for each in (value, low, high)), margin, 1 - 2 * alpha)
 
     if not spread > 0 or not sums.known:
         return Deviation(name, unit, math.nan, math.nan, math.nan, margin, 1 - 2 * alpha)
     total = float(sums.size.sum())
     root = np.sqrt(sums.size)
-    scaled = root * sums.error
-    covariance = sums.covariance * np.outer(root, root)
+    scale = power_of_two(np.append(sums.error, np.sqrt(np.diag(sums.covariance))))
+    scaled = root * sums.error / scale
+    covariance = sums.covariance / scale**2 * np.outer(root, root)
     trace, df, nu = _moments(sums, covariance)
     statistic = float(scaled @ scaled)
     value = math.sqrt(max(statistic - trace, 0.0) / total)
     if not trace > 0:  # errors do not vary
-        return made(value, value, value)
+        known = float(sums.effective.sum()) >= FEWEST_EQUAL - 1e-9
+        return made(value, *((value, value) if known else (math.nan, math.nan)))
     if sums.limited or not (sums.are_given or len(sums) >= min(_MIN_BINS, distinct)):
         return made(value, math.nan, math.nan)
     along = float(scaled @ covariance @ scaled) / statistic if statistic > 0 else 0.0

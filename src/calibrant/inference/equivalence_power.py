@@ -14,7 +14,10 @@ from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["PlannedBins", "equivalence_power", "information_needed", "rows_to_decide"]
+__all__ = ["MOST_ROWS", "PlannedBins", "equivalence_power", "information_needed", "rows_to_decide"]
+
+MOST_ROWS = 2**53  # more cannot be counted, so no plan needs them
+_NORMAL_INFORMATION = 1e5  # of a bin; with more, its log-odds error is taken as normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,33 +30,40 @@ class PlannedBins:
         Information V of each bin.
     skewness, kurtosis : ndarray
         For each bin the sums of p (1 - p) (1 - 2 p) and of p (1 - p) (1 - 6 p (1 - p)), divided by V. For rare events
-        both are 1.
+        both are 1. One value stands for bins that are alike.
+    count : int
+        Number of bins.
     """
 
     information: float
     skewness: Floats
     kurtosis: Floats
+    count: int
 
     def __len__(self) -> int:
-        return self.skewness.size
+        return self.count
 
     @classmethod
     def from_scores(cls, scores: ScoreTable | float, information: float) -> "PlannedBins":
         """Return bins of the scores of a table, as far as ties allow, or of distinct scores near one value."""
         count = information_bins(information)
         if not isinstance(scores, ScoreTable):
-            one = np.ones(count)
-            return cls(information / count, (1 - 2 * scores) * one, (1 - 6 * scores * (1 - scores)) * one)
+            third, fourth = np.array([1 - 2 * scores]), np.array([1 - 6 * scores * (1 - scores)])
+            return cls(information / count, third, fourth, count)
         bins = LogOddsBins.from_table(scores, EqualInformation(count))
         p, own = scores.score, bins.scores.information
         third, fourth = (bins.total(own * factor) / bins.information for factor in (1 - 2 * p, 1 - 6 * p * (1 - p)))
-        return cls(information / len(bins), third, fourth)
+        return cls(information / len(bins), third, fourth, len(bins))
 
     @cached_property
     def _outcomes(self) -> tuple[Floats, Floats, Floats]:
         """Numbers of events of a typical bin with one score: probabilities, V d^2, and V over the curvature at d."""
         from scipy.special import betaln, xlog1py
 
+        if self.information > _NORMAL_INFORMATION:
+            z = np.linspace(-12, 12, 2001)
+            density = np.exp(-(z**2) / 2)
+            return density / density.sum(), z**2, np.ones(z.size)
         p = max((1 - math.sqrt(float(np.mean(self.skewness**2)))) / 2, 1e-6)
         n, width = self.information / (p * (1 - p)), 12 * math.sqrt(self.information) + 12
         events = np.arange(max(math.floor(n * p - width), 0), min(math.floor(n), math.ceil(n * p + width)) + 1.0)
@@ -107,13 +117,16 @@ def information_needed(
 ) -> float:
     """Return the information with which a calibrated model is shown to lie within the margin with this probability.
 
-    `scores` is a table of expected scores, or one typical score; 0 means rare events, which need the most.
+    It is infinite where that of 2**53 rows is too little. `scores` is a table of expected scores, or one typical score;
+    0 means rare events, which need the most.
     """
 
     def lacking(log_information: float) -> float:
         return power - equivalence_power(scores, float(np.exp(log_information)), margin, alpha)
 
     low = high = float(np.log(MIN_INFORMATION))
+    if lacking(math.log(MOST_ROWS)) > 0:
+        return math.inf
     while lacking(high) > 0:
         low, high = high, high + 0.5
     return float(np.exp(find_root(lacking, low, high, xtol=1e-4))) if high > low else MIN_INFORMATION
@@ -132,7 +145,7 @@ def _largest_statistic(information: float, bins: float, margin: float, alpha: fl
     return find_root(beyond, low, high) if beyond(low) < 0 else 0.0
 
 
-def rows_to_decide(rows: float, information: float, margin: float, alpha: float) -> int:
+def rows_to_decide(rows: float, information: float, margin: float, alpha: float) -> int | None:
     """Return how many further rows show a calibrated model to lie within the margin with a probability of 80 %.
 
     Parameters
@@ -143,8 +156,8 @@ def rows_to_decide(rows: float, information: float, margin: float, alpha: float)
 
     Returns
     -------
-    int
-        Rounded up to two significant digits; 0 where the given rows are enough.
+    int or None
+        Rounded up to two significant digits; 0 where the given rows are enough, None where 2**53 rows are too few.
 
     Examples
     --------
@@ -154,4 +167,4 @@ def rows_to_decide(rows: float, information: float, margin: float, alpha: float)
     each = information / rows
     typical = (1 - math.sqrt(max(1 - 4 * each, 0.0))) / 2  # the score with this information
     needed = information_needed(margin, alpha=alpha, power=0.8, scores=typical)
-    return round_up(max(needed / each - rows, 0.0))
+    return None if needed / each > MOST_ROWS else round_up(max(needed / each - rows, 0.0))

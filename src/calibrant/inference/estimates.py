@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import power_of_two
 from calibrant._support.json_values import plain
 from calibrant._support.short_text import line_html
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.result_text import format_level, format_limits, format_pvalues
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["Estimate"]
+__all__ = ["FEWEST_EQUAL", "Estimate"]
+
+FEWEST_EQUAL = 5  # rows without variation that show that there is none
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,9 +110,11 @@ def from_influence(
        \mathrm{SE}^2 = \frac{m}{m - 1} \, \frac{\sum_i w_i^2 \psi_i^2}{W^2}
 
     with m rows, effective rows or clusters (within which the :math:`w_i \psi_i` are added up first) and m - 1 degrees
-    of freedom. Values and errors of the size of rounding errors are set to 0 where the null is 0.
+    of freedom. Values and errors of the size of rounding errors are set to 0 where the null is 0. Fewer than five equal
+    values, such as errors of counts, do not determine a standard error.
     """
-    total = float(table.size)
+    total, unit = float(table.size), power_of_two(influence)
+    influence = influence / unit
     if cluster is not None:
         sums = np.bincount(cluster, weights=table.n * influence)
         effective, squares = float(sums.size), float(sums @ sums)
@@ -119,7 +124,9 @@ def from_influence(
         squares = float(weight @ influence**2)
     if effective <= 1:
         return from_error(name, value, math.nan, 0.0, null=null, level=level)
-    error = math.sqrt(effective / (effective - 1) * squares) / total
+    error = unit * math.sqrt(effective / (effective - 1) * squares) / total
     if null == 0 and max(abs(value), error) <= table.rounding:
         value = error = 0.0
+    if error == 0 and effective < FEWEST_EQUAL - 1e-9:
+        return from_error(name, value, math.nan, 0.0, null=null, level=level)
     return from_error(name, value, error, effective - 1, null=null, level=level)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import power_of_two
 from calibrant._support.typing import Floats, Ints
 from calibrant.tables.mean_table import MeanTable
 
@@ -42,13 +43,14 @@ class IndependentTerms:
     @property
     def error(self) -> float:
         """Standard error of the sum."""
-        m = self.size
-        return math.sqrt(m / (m - 1) * float(np.sum(self.count * self.deviation**2))) if m > 1 else math.nan
+        m, unit = self.size, power_of_two(self.deviation)
+        d = self.deviation / unit
+        return unit * math.sqrt(m / (m - 1) * float(np.sum(self.count * d**2))) if m > 1 else math.nan
 
     @property
     def skewness(self) -> float:
         """Skewness of the terms."""
-        d = self.deviation
+        d = self.deviation / power_of_two(self.deviation)
         square = float(np.sum(self.count * d * d)) / self.size
         return float(np.sum(self.count * d * d * d)) / self.size / square**1.5 if square > 0 else 0.0
 

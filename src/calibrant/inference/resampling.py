@@ -14,7 +14,7 @@ from numpy.random import SeedSequence
 
 from calibrant import _kernels
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_count
+from calibrant._support.option_checks import check_resample_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import Stream, Streams, stream_key
 from calibrant._support.typing import Column, Floats, Ints, Weights
@@ -42,7 +42,7 @@ MIN_CLUSTERS = 10
 
 def check_resamples(n_resamples: int, alpha: float) -> int:
     """Return the number of replicates; raise if it is too small for a p-value of alpha."""
-    if check_count("n_resamples", n_resamples) + 1 < 1 / alpha - 1e-9:
+    if check_resample_count(n_resamples) + 1 < 1 / alpha - 1e-9:
         raise InputError(
             Argument("n_resamples")
             + f" must be at least {math.ceil(1 / alpha - 1e-9) - 1:,} for a p-value of {alpha:g}; got {n_resamples}.",
@@ -76,7 +76,7 @@ def map_blocks(
 
     A block is so small that an interruption takes effect within a fraction of a second.
     """
-    key, count = stream_key(seed, PURPOSES.index(purpose)), check_count("n_resamples", n_resamples)
+    key, count = stream_key(seed, PURPOSES.index(purpose)), check_resample_count(n_resamples)
     workers = max(1, min(available_cores(), int(_MOST_ROWS_AT_ONCE / max(rows, 1)))) if threads else 1
     least = _BLOCKS_PER_THREAD * workers if workers > 1 else 1
     block = max(1, min(int(_ROWS_PER_BLOCK / max(rows, 1)), -(-count // least)))

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from calibrant._support.logits import expit
 from calibrant._support.option_checks import check_share, known_keywords
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.binary_components import MIN_EVENTS
-from calibrant.inference.equivalence_power import information_needed
+from calibrant.inference.equivalence_power import MOST_ROWS, information_needed
 from calibrant.inference.information_bins import fine_bin_count
 from calibrant.inference.validation_size import ValidationPrecision, describe_rows, validation_rows
 from calibrant.metrics import log_odds
@@ -217,8 +217,8 @@ def sample_size(
         check_share(name, value)
     _check_kind(kind, expected, deviation)
     detect = max(_rows_to_detect(expected, sign * deviation, alpha, power, kind) for sign in (-1, 1))
-    needed = information_needed(margin, alpha=alpha, power=power, scores=expected.shape)
-    equivalence = math.ceil(needed / expected.information)
+    needed = information_needed(margin, alpha=alpha, power=power, scores=expected.shape) / expected.information
+    equivalence = math.ceil(needed) if needed <= MOST_ROWS else _refuse("margin", margin)
     events = [math.ceil(rows * expected.event_rate - 1e-9) for rows in (detect, equivalence)]
     settings = (kind, float(deviation), float(margin), float(alpha), float(power))
     shape = (expected.event_rate, expected.information, scores is None)
@@ -336,6 +336,8 @@ def _rows_to_detect(expected: _Expected, deviation: float, alpha: float, power: 
     low, high = 0, 1
     while not enough(high):
         low, high = high, 2 * high
+        if high > MOST_ROWS:
+            _refuse("deviation", abs(deviation))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -397,6 +399,16 @@ def _check_log_odds(name: str, value: float) -> None:
             argument=name,
             value=value,
         )
+
+
+def _refuse(name: str, value: float) -> NoReturn:
+    """Raise the error that no number of rows which can be counted is enough."""
+    raise InputError(
+        f"{name} must be one for which 2**53 rows are enough; got {value!r}.",
+        hint=f"Give a larger {name}: 0.1 means odds that are off by about 10 %.",
+        argument=name,
+        value=value,
+    )
 
 
 _LARGEST = 2.0  # odds 7.4 times as large

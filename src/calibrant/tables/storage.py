@@ -11,7 +11,7 @@ import numpy as np
 from calibrant._support.atomic_files import check_path, new_file
 from calibrant._support.errors import InputError, MissingExtraError, Note
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.validation import check_score_table
+from calibrant.tables.validation import check_stored_score_table
 
 __all__ = ["from_arrow", "from_parquet", "to_arrow", "to_parquet"]
 
@@ -71,7 +71,7 @@ def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
     table = ScoreTable(
         **arrays, n_in=about.get("n_in", -1), n_dropped=about.get("n_dropped", -1), _notes=_notes(about, name)
     )
-    check_score_table(table, name)
+    check_stored_score_table(table, name)
     return table
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "check_mean_table",
     "check_partition",
     "check_score_table",
+    "check_stored_score_table",
     "restore",
 ]
 
@@ -59,6 +60,32 @@ def check_score_table(table: Any, where: str = "a ScoreTable") -> None:
         _check_sums("w2", table.w2, where)
         _check_parts("k2", table.k2, "w2", table.w2, where)
     _check_about(table, table._notes, where)
+
+
+def check_stored_score_table(table: Any, where: str) -> None:
+    """Check a table from a file: as `check_score_table`, and that the rows that were read can have its sums."""
+    check_score_table(table, where)
+    n, used = table.n, table.n_in - table.n_dropped
+    # Each pair of a score and an outcome needs a row.
+    least = int(np.count_nonzero(table.k > 0) + np.count_nonzero(table.k < n))
+    most = int(n.sum()) if table.w2 is None else 2**63
+    if table.w2 is not None and n.size:
+        least = max(least, _effective_rows(n, table.w2, where))
+    if not least <= used <= most:
+        condition = f"at least {least:,}" if used < least else f"at most {most:,}"
+        raise _error("n_in", f"such that the number of used rows is {condition}; got {used:,}", where, value=used)
+
+
+def _effective_rows(n: Any, w2: Any, where: str) -> int:
+    """Return the least number of rows with these sums of weights and of their squares: the sum of n^2 / w2.
+
+    The squares of one score are at most the square of its sum. w2 = n stands for numbers of rows that are not whole.
+    """
+    if np.array_equal(w2, n) and n.sum() >= 1:
+        return 1
+    _check_values("w2", w2, (w2 > 0) & (w2 <= n**2 * _ROUNDING), "above 0, and at most the square of n", where)
+    with np.errstate(over="ignore"):
+        return int(min(float(np.sum(n**2 / w2)) / _ROUNDING, _MOST_ROWS))
 
 
 def check_mean_table(table: Any, where: str = "a MeanTable") -> None:

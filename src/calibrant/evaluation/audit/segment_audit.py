@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant._support.class_labels import encode
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_count, check_share
+from calibrant._support.option_checks import check_count, check_resample_count, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Bools, Column
 from calibrant.evaluation.audit.audit_rows import read_rows
@@ -127,7 +127,7 @@ def check_settings(
     if min_rows is not None:
         check_count("min_rows", min_rows)
     if n_resamples != 0:
-        check_count("n_resamples", n_resamples)
+        check_resample_count(n_resamples)
     return {
         "depth": depth,
         "min_rows": min_rows,

@@ -11,7 +11,7 @@ from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.json_values import columns, plain
 from calibrant._support.logits import EPS
-from calibrant._support.option_checks import check_count, check_option, check_share
+from calibrant._support.option_checks import check_option, check_resample_count, check_share
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence, stream_key
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.curves.fitted_curves import FittedCurve, fit_most_knots, fit_spline
@@ -258,7 +258,7 @@ def calibration_curve(
     check_option("method", method, get_args(CurveMethod))
     _check_method_options(method, n_knots=n_knots, span=span, degree=degree)
     level = check_share("confidence_level", confidence_level)
-    check_count("n_resamples", n_resamples)
+    check_resample_count(n_resamples)
     design = Design(*read_rows(y_true, y_prob, cluster, rows))
     grid = curve_grid(design.table, at)
     if method == "isotonic":

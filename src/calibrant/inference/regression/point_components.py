@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import power_of_two
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.cluster_sums import box_test, sum_covariance, sums_by_cluster
@@ -18,6 +19,7 @@ from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.mean_tests import IndependentTerms, cluster_terms, row_terms
 from calibrant.inference.regression.bias_by_bin import too_alike
+from calibrant.inference.regression.point_line import determines_line
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import PAVA, PAVABC, MeanBins, Quantile
 from calibrant.tables.mean_partition import MeanPartition
@@ -68,6 +70,7 @@ def slope_component(table: MeanTable, cluster: Ints | None, skewness: float) -> 
     """
     p, weight = table.prediction, table.n.astype(np.float64)
     x = p - table.mean_prediction
+    x = x / power_of_two(x)  # its fourth powers exist
     spread = float(weight @ x**2)
     if not spread > 0:
         return None, False
@@ -76,6 +79,9 @@ def slope_component(table: MeanTable, cluster: Ints | None, skewness: float) -> 
     tilt = float(weight @ (x * error)) / spread
     left = error - tilt * x
     name, direction = "slope", "overconfident" if tilt > 0 else "underconfident"
+    if not determines_line(table, left):
+        notes = (Note("few_rows_for_slope", 1, "The slope is not tested: there are too few rows."),)
+        return TestResult(math.nan, math.nan, name, direction=direction, method="t of the slope", notes=notes), False
     if float(np.abs(left).max()) <= table.rounding:  # the points lie on a line
         exact = 1.0 if float(np.abs(error).max()) <= table.rounding else 0.0
         return TestResult(math.nan, exact, name, direction=direction, method="t of the slope"), False
@@ -207,9 +213,9 @@ def bins_component(sums: BinSums) -> TestResult | None:
     good = np.isfinite(sums.row_variance) & (sums.row_variance > 0)
     if not good.any():
         return unknown
-    variance = sums.row_variance[good]
-    scaled = sums.error[good] / np.sqrt(variance)
-    covariance = sums.covariance[np.ix_(good, good)] / np.sqrt(np.outer(variance, variance))
+    spread = np.sqrt(sums.row_variance[good])
+    scaled = sums.error[good] / spread
+    covariance = sums.covariance[np.ix_(good, good)] / np.outer(spread, spread)
     statistic, pvalue = box_test(float(scaled @ scaled), covariance, sums.clusters)
     return TestResult(statistic, pvalue, name, method=f"{method}, F approximation with {sums.clusters:,} clusters")
 

@@ -8,11 +8,11 @@ import numpy as np
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.option_checks import check_share
 from calibrant._support.typing import Floats, Ints
-from calibrant.inference.estimates import Estimate, from_error
+from calibrant.inference.estimates import FEWEST_EQUAL, Estimate, from_error
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.tables.mean_table import MeanTable, need_rows, take_rows
 
-__all__ = ["LinearFit", "fitted_line", "slope_intercept"]
+__all__ = ["LinearFit", "determines_line", "fitted_line", "slope_intercept"]
 
 _TEST = "slope 1 and intercept 0"
 
@@ -116,12 +116,32 @@ def fitted_line(table: MeanTable, *, level: float, cluster: Ints | None = None) 
         from_error(name, float(line[i]), float(np.sqrt(max(spread[i, i], 0.0))), df, null=float(i), level=level)
         for i, name in enumerate(("intercept", "slope"))
     )
-    if float(np.abs(left).max()) <= table.rounding:  # the points lie on a line
-        identity = float(np.abs(beta).max()) <= table.rounding
+    if not determines_line(table, left):
+        test = _no_test(df, table.notes)
+    elif float(np.abs(left).max()) <= table.rounding:  # the points lie on a line
+        identity = float(np.abs(missing).max()) <= table.rounding
         test = TestResult(*((0.0, 1.0) if identity else (np.inf, 0.0)), _TEST, df=df, notes=table.notes)
     else:
         test = _wald_test(beta, cover, df, cluster is not None, table.notes)
     return LinearFit(slope, intercept, test)
+
+
+def determines_line(table: MeanTable, residuals: Floats) -> bool:
+    """Return whether rows are enough to test a line that leaves these residuals.
+
+    Two points always lie on a line, and a few rows of counts often do. A line without residuals is therefore tested
+    only with at least five rows and three distinct predictions, unless all outcomes equal their predictions.
+    """
+    if float(np.abs(residuals).max()) > table.rounding:
+        return table.effective_size >= 3 - 1e-9
+    if float(np.abs(table.mean - table.prediction).max()) <= table.rounding:
+        return True
+    return table.effective_size >= FEWEST_EQUAL - 1e-9 and np.unique(table.prediction).size > 2
+
+
+def _no_test(df: float, notes: tuple[Note, ...]) -> TestResult:
+    text = "The line cannot be tested: there are too few rows or clusters, or most outcomes are equal."
+    return TestResult(np.nan, np.nan, _TEST, df=df, notes=join_notes(notes, [Note("no_line_test", 1, text)]))
 
 
 def _wald_test(beta: Floats, cover: Floats, df: float, clustered: bool, notes: tuple[Note, ...]) -> TestResult:
@@ -133,9 +153,7 @@ def _wald_test(beta: Floats, cover: Floats, df: float, clustered: bool, notes: t
     if known:  # as correlations, whose unit does not matter
         known = float(np.linalg.eigvalsh(cover / np.outer(size, size))[0]) > 1e-9
     if not known:
-        text = "The line cannot be tested: there are too few rows or clusters, or most outcomes are equal."
-        notes = join_notes(notes, [Note("no_line_test", 1, text)])
-        return TestResult(np.nan, np.nan, _TEST, df=df, notes=notes)
+        return _no_test(df, notes)
     # With clusters, two coefficients take one degree of freedom more than one (Hotelling).
     left_over = df - 1 if clustered else df
     statistic = float(beta @ np.linalg.solve(cover, beta) / 2) * left_over / df

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.option_checks import check_count
+from calibrant._support.option_checks import check_count, check_resample_count
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.distributions import as_levels
@@ -196,7 +196,7 @@ def chi_square(
     from scipy.special import chdtrc
 
     values, notes = read_pit(u)
-    check_count("n_resamples", n_resamples)
+    check_resample_count(n_resamples)
     inner = _inner_edges(n_bins, edges)
     chance = np.diff(np.concatenate([[0.0], inner, [1.0]]))
     counts = np.bincount(np.searchsorted(inner, values, side="right"), minlength=chance.size)
