@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_disks import small_disk
 
 import calibrant as cb
 
@@ -78,6 +79,32 @@ def test_full_disks_and_open_files_are_named(scores, call, monkeypatch):
         assert "calibrant: the disk is full. Free space" in call(*GIVEN, code=2)
     fail_with(monkeypatch, OSError(24, "Too many open files", "/folder/a.csv"))
     assert "calibrant: too many files are open: a.csv. Close files, or raise the limit" in call(*GIVEN, code=2)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "scores.csv", "-y", "y", "-p", "p", "--features", "g,q", *FEW),
+        ("evaluate", "-", "-y", "y", "-p", "p", *FEW),
+        ("evaluate", "scores.csv", "-y", "y", "-p", "p", "--encoding", "latin-1", *FEW),
+    ],
+)
+def test_a_full_disk_of_temporary_files_is_named_and_they_are_removed(scores, tmp_path, command):
+    """A memory map on a full disk would end the process by SIGBUS."""
+    with small_disk(tmp_path / "disk", "16k") as folder:
+        own = {**os.environ, "TMPDIR": str(folder)}
+        done = subprocess.run(
+            [sys.executable, "-m", "calibrant", *command],
+            input=Path("scores.csv").read_bytes(),
+            capture_output=True,
+            check=False,
+            env=own,
+        )
+        left = list(folder.iterdir())
+    assert done.returncode == 2, done.stderr
+    text = f"calibrant: Temporary files cannot be written to {str(folder)!r}: the disk is full. Free space there"
+    assert done.stderr.decode().startswith(text)
+    assert left == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full does not exist here")
