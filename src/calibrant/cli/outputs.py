@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,13 @@ def check_outputs(*paths: str | None, inputs: Iterable[str] = (), force: bool, s
             _check_output(Path(path), force=force)
         elif not stream:
             raise InputError("The output must be a file; got - (standard output).")
+        else:
+            _check_standard_output()
+
+
+def _check_standard_output() -> None:
+    if sys.stdout is None:
+        raise InputError("Standard output (-) must be open; it is closed.", hint="Name a file.")
 
 
 def _place(path: str) -> tuple[str, str]:
@@ -68,6 +76,7 @@ def _check_output(path: Path, *, force: bool) -> None:
 def write_text(path: str, text: str) -> None:
     """Write text to a file, or to standard output (-)."""
     if path == "-":
+        _check_standard_output()
         click.echo(text)
         return
     write_file(path, text + "\n", follow_links=False)
