@@ -1,8 +1,10 @@
 """The store under failure: damaged cells, newer schemas, full disks, locks, killed processes."""
 
 import contextlib
+import gc
 import random
 import sqlite3
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -235,6 +237,33 @@ def test_a_full_disk_is_a_clear_error_and_the_store_is_intact(disk):
     assert again.evaluate(n_resamples=19).table == sum(tables)
     with again.store.read() as connection:
         assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+
+
+def test_a_disk_without_space_for_the_lock_file_is_full_and_reading_stores_nothing(disk):
+    path = disk / "store.db"
+    cb.Monitor(path).observe(*rows(), time=START)
+    with contextlib.suppress(OSError), (disk / "fill").open("wb", buffering=0) as out:
+        while True:
+            out.write(bytes(4096))
+    with pytest.raises(StoreError) as caught:
+        cb.Monitor(path).status()
+    assert caught.value.__cause__.orig.sqlite_errorname == "SQLITE_IOERR_SHMSIZE"
+    assert str(caught.value) == "The disk of the store is full. Free some space and repeat the call."
+
+
+def test_damaged_bytes_in_the_schema_of_sqlite_are_a_store_error(path):
+    """SQLite names the damaged table in its message, which is not UTF-8 then."""
+    cb.Monitor(path).observe(*rows(), time=START)
+    gc.collect()  # close the file
+    whole, found = Path(path).read_bytes(), Counter()
+    place = whole.index(b"CREATE TABLE")
+    for start in range(place, place + 60):
+        Path(path).write_bytes(whole[:start] + b"\x9d" + whole[start + 1 :])
+        try:
+            cb.Monitor(path).status()
+        except (StoreError, InputError) as error:
+            found[type(error.__cause__)] += 1
+    assert found[UnicodeDecodeError] > 0
 
 
 def check_kills(store):

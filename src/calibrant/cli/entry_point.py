@@ -1,6 +1,7 @@
 """The entry point of the command ``calibrant``: signals and standard streams are ready before anything is imported."""
 
-import _signal  # the module signal imports others, during which a signal would print a traceback
+# The module signal imports others, during which a signal would print a traceback.
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
@@ -22,9 +23,11 @@ def main() -> None:
 
 
 def _stop(number: int, frame: object) -> None:
-    if sys.stderr is not None:
-        os.write(2, b"calibrant: interrupted\n")
-    os._exit(128 + number)
+    try:
+        if sys.stderr is not None:
+            os.write(2, b"calibrant: interrupted\n")
+    finally:  # standard error may be full
+        os._exit(128 + number)
 
 
 def _fill_closed_handles() -> None:

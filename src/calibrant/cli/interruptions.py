@@ -64,10 +64,11 @@ class _Interruptions:
 
 def _send(number: int) -> None:
     """Send a signal to the main thread; a call of the system that waits is interrupted where that is possible."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident, number)
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, number)
     else:
-        _thread.interrupt_main(number)
+        _thread.interrupt_main(signal.Signals(number))
 
 
 @contextmanager
