@@ -1,6 +1,6 @@
 """``python -m calibrant`` is the command line."""
 
-from calibrant.cli.main import main
+from calibrant.cli.entry_point import main
 
 if __name__ == "__main__":
     main()

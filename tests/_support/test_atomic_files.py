@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from small_disks import small_disk
 
 import calibrant as cb
 from calibrant._support import atomic_files
@@ -220,15 +221,8 @@ def each_writer():
 @pytest.fixture
 def mounted(tmp_path):
     """Mount a file system of 64 kB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], check=False, capture_output=True
-    )
-    if done.returncode:
-        pytest.skip("file systems cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", "64k") as folder:
+        yield folder
 
 
 @needs_root

@@ -44,7 +44,8 @@ def test_rows_with_a_missing_score_get_a_missing_probability(here, call):
         (["cal.json", "scores.csv", "-p", "g", "-o", "o.csv"], "must hold numbers; row 0 is"),
         (["cal.json", "scores.csv", "-p", "p", "--name", "q", "-o", "o.csv"], "has a column 'q' already"),
         (["cal.json", "scores.csv", "-p", "p", "-o", "o.xlsx"], "Use .parquet, .csv or .jsonl"),
-        (["cal.json", "scores.csv", "-p", "p", "-o", "scores.csv"], "'scores.csv' exists already. Pass --force"),
+        (["cal.json", "scores.csv", "-p", "p", "-o", "scores.jsonl"], "'scores.jsonl' exists already. Pass --force"),
+        (["cal.json", "scores.csv", "-p", "p", "-o", "scores.csv"], "must not be an input; 'scores.csv' is one."),
         (["cal.json", "ragged.csv", "-p", "p", "-o", "o.csv"], "ragged.csv, line 3 cannot be read: it has 3 cells"),
     ],
 )

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import calibrant as cb
+
 for library in ("click", "rich", "duckdb", "pyarrow"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 run = pytest.importorskip("calibrant.cli.main").run
@@ -159,8 +161,8 @@ def test_options_read_other_encodings_and_missing_values(here, call):
         (["scores.csv", "-y", "y", "-p", "p", "--bins", "0"], "--bins must be a whole number"),
         (["scores.csv", "-y", "y", "-p", "p", "--alpha", "2"], "--alpha must lie between 0 and 1"),
         (
-            ["scores.csv", "-y", "y", "-p", "p", "--json", "scores.csv"],
-            "'scores.csv' exists already. Pass --force to overwrite it.",
+            ["scores.csv", "-y", "y", "-p", "p", "--json", "scores.jsonl"],
+            "'scores.jsonl' exists already. Pass --force to overwrite it.",
         ),
         (["scores.csv", "-y", "y", "-p", "p", "--json", "no/where.json"], "The folder of 'where.json' does not exist."),
         (["scores.csv", "-y", "y", "-p", "p", "--json", "link.json"], "symbolic link"),
@@ -188,11 +190,17 @@ def test_options_read_other_encodings_and_missing_values(here, call):
             ["scores.csv", "-y", "y", "-p", "p", "--json", "a", "--html", "./a"],
             "Outputs must have different paths; got one path twice.",
         ),
+        (
+            ["scores.csv", "-y", "y", "-p", "p", "--json", "folder/a", "--html", "same/a", "--force"],
+            "Outputs must have different paths; got one path twice.",
+        ),
         (["https://example.org/x.csv", "-y", "y", "-p", "p"], "paths must name local files; got"),
     ],
 )
 def test_invalid_options_are_errors(scores, call, monkeypatch, arguments, words):
     Path("link.json").symlink_to("scores.csv")
+    Path("folder").mkdir()
+    Path("same").symlink_to("folder")
     os.mkfifo("pipe")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y,p\n0,0.1\n1,0.9\n")))
     before = Path("scores.csv").read_bytes()
@@ -237,3 +245,50 @@ def test_any_file_gives_a_result_or_an_error_about_input(here, capsys, made, pac
         return
     result = json.loads(out)["models"]["p"]
     assert result["n_in"] == result["n_used"] + result["n_dropped"]
+
+
+def test_standard_output_and_a_file_named_so_are_two_outputs(scores, call):
+    call("evaluate", "scores.csv", "-y", "y", "-p", "p", "--json", "-", "--html", "./-", *FEW)
+    assert Path("./-").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("evaluate", "--json"),
+        ("evaluate", "--html"),
+        ("compare", "-p", "q", "--json"),
+        ("check", "--junit"),
+        ("audit", "--features", "g", "--csv"),
+        ("fit", "-o"),
+    ],
+)
+def test_no_output_replaces_an_input(scores, call, command):
+    """Neither with --force, nor by another path that leads to the same file."""
+    os.link("scores.csv", "hard.csv")
+    Path("link.csv").symlink_to("scores.csv")
+    Path("below").mkdir()
+    before = Path("scores.csv").read_bytes()
+    name, *options = command
+    for path in ("scores.csv", "*.csv", ".", "link.csv", "hard.csv", "below/../scores.csv"):
+        found = call(name, path, "-y", "y", "-p", "p", *options, "scores.csv", "--force", code=2)
+        assert found == "calibrant: The output must not be an input; 'scores.csv' is one. Name another.\n"
+    assert Path("scores.csv").read_bytes() == before
+
+
+def test_no_output_replaces_a_calibrator_or_a_store(scores, call):
+    for library in ("sklearn", "sqlalchemy"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    cb.save(cb.Isotonic().fit(scores["p"], scores["y"]), "cal.csv")
+    cb.Monitor("store.db").observe(scores["y"], scores["p"], time="2026-01-01T00:00:00Z")
+    before = {name: Path(name).read_bytes() for name in ("cal.csv", "scores.csv")}
+    for command in (
+        ("apply", "cal.csv", "scores.csv", "-p", "p", "-o", "cal.csv"),
+        ("apply", "cal.csv", "scores.csv", "-p", "p", "-o", "scores.csv"),
+        ("export", "cal.csv", "--onnx", "cal.csv"),
+        ("monitor", "report", "--store", "store.db", "--html", "store.db"),
+        ("monitor", "report", "--store", "sqlite:///store.db", "--html", "store.db"),
+    ):
+        assert "The output must not be an input" in call(*command, "--force", code=2)
+    assert {name: Path(name).read_bytes() for name in before} == before
+    assert cb.Monitor("store.db").status().n_rows == 1000

@@ -1,16 +1,20 @@
 """Interruptions, and shortages of memory, disk and file handles: one line, an exit code, no temporary files."""
 
+import json
 import os
 import random
+import shlex
 import signal
 import statistics
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from small_disks import small_disk
 
 import calibrant as cb
 
@@ -80,6 +84,32 @@ def test_full_disks_and_open_files_are_named(scores, call, monkeypatch):
     assert "calibrant: too many files are open: a.csv. Close files, or raise the limit" in call(*GIVEN, code=2)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "scores.csv", "-y", "y", "-p", "p", "--features", "g,q", *FEW),
+        ("evaluate", "-", "-y", "y", "-p", "p", *FEW),
+        ("evaluate", "scores.csv", "-y", "y", "-p", "p", "--encoding", "latin-1", *FEW),
+    ],
+)
+def test_a_full_disk_of_temporary_files_is_named_and_they_are_removed(scores, tmp_path, command):
+    """A memory map on a full disk would end the process by SIGBUS."""
+    with small_disk(tmp_path / "disk", "16k") as folder:
+        own = {**os.environ, "TMPDIR": str(folder)}
+        done = subprocess.run(
+            [sys.executable, "-m", "calibrant", *command],
+            input=Path("scores.csv").read_bytes(),
+            capture_output=True,
+            check=False,
+            env=own,
+        )
+        left = list(folder.iterdir())
+    assert done.returncode == 2, done.stderr
+    text = f"calibrant: Temporary files cannot be written to {str(folder)!r}: the disk is full. Free space there"
+    assert done.stderr.decode().startswith(text)
+    assert left == []
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full does not exist here")
 def test_a_full_standard_output_is_named(scores):
     with Path("/dev/full").open("w") as full:
@@ -87,6 +117,47 @@ def test_a_full_standard_output_is_named(scores):
         done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert done.stderr == "calibrant: the disk is full. Free space, or name a file on another disk.\n"
+
+
+def run_in_shell(redirection, *arguments):
+    """Run a command with a redirection of a shell; return its exit code, output and errors."""
+    given = shlex.join([sys.executable, "-m", "calibrant", *arguments])
+    done = subprocess.run(["sh", "-c", f"{given} {redirection}"], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@needs_posix
+def test_a_command_works_without_standard_streams(scores):
+    """What is asked for on standard output is refused before the work; else the exit code tells the result."""
+    rows = ("scores.csv", "-y", "y", *FEW)
+    assert run_in_shell(">&-", "evaluate", *rows, "-p", "q", "--json", "a.json") == (0, "", "")
+    assert json.loads(Path("a.json").read_text())["result"] == "evaluations"
+    assert run_in_shell(">&-", "check", *rows, "-p", "q") == (0, "", "")
+    assert run_in_shell("<&- >&- 2>&-", "check", *rows, "-p", "p") == (1, "", "")
+    closed = "calibrant: Standard output (-) must be open; it is closed. Name a file.\n"
+    assert run_in_shell(">&-", "evaluate", *rows, "-p", "q", "--json", "-") == (2, "", closed)
+    assert run_in_shell("2>&-", "check", "none.csv", "-y", "y", "-p", "p") == (2, "", "")
+    assert run_in_shell("2>&-", "check", "--nothing") == (2, "", "")
+
+
+@needs_posix
+def test_no_file_gets_the_handle_of_a_closed_stream(scores):
+    code = (
+        "import os, sys, calibrant.cli.main as m\n"
+        "m.main = lambda: os.write(os.open('handle', os.O_CREAT | os.O_WRONLY), b'%d' % os.open('/dev/null', 0))\n"
+        "from calibrant.cli.entry_point import main\n"
+        "main()\n"
+    )
+    command = f"{shlex.join([sys.executable, '-c', code])} <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
+    assert int(Path("handle").read_text()) > 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full does not exist here")
+@pytest.mark.parametrize("arguments", [("check", "none.csv", "-y", "y", "-p", "p"), ("check", "--nothing")])
+def test_bad_input_exits_with_2_if_standard_error_is_full(here, arguments):
+    assert run_in_shell("2>/dev/full", *arguments) == (2, "", "")
 
 
 @needs_posix
@@ -111,6 +182,101 @@ def test_any_error_after_ctrl_c_is_an_interruption(scores, call, monkeypatch):
     before = signal.getsignal(signal.SIGINT)
     assert call(*GIVEN, code=130) == "calibrant: interrupted\n"
     assert signal.getsignal(signal.SIGINT) == before
+
+
+@needs_posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_first_imports_prints_no_traceback(here, number):
+    code = (
+        "import builtins, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        f"        if name == 'click': signal.raise_signal({int(number)})\n"
+        "sys.meta_path.insert(0, Finder)\n"
+        "from calibrant.cli.entry_point import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + number, "calibrant: interrupted\n")
+
+
+def test_further_signals_do_not_disturb_the_removal_of_files(scores, call, monkeypatch):
+    removed = []
+
+    def read_tables(source):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            for _ in range(3):
+                signal.raise_signal(signal.SIGINT)
+            removed.append("files")
+
+    monkeypatch.setattr("calibrant.cli.inputs.Source.read_tables", read_tables)
+    assert call(*GIVEN, code=143) == "calibrant: interrupted\n"
+    assert removed == ["files"]
+
+
+def test_a_signal_in_a_finalizer_is_not_lost(scores, call, monkeypatch):
+    """Python prints an exception of a finalizer, and goes on."""
+
+    class Finalized:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    def read_tables(source):
+        Finalized()
+        time.sleep(30)
+
+    monkeypatch.setattr("calibrant.cli.inputs.Source.read_tables", read_tables)
+    began = time.monotonic()
+    assert call(*GIVEN, code=130) == "calibrant: interrupted\n"
+    assert time.monotonic() - began < 20
+
+
+def test_a_signal_that_comes_again_after_the_removal_of_files_interrupts_again(scores, call, monkeypatch):
+    """A library may lose the first one."""
+
+    def read_tables(source):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("not interrupted")
+
+    monkeypatch.setattr("calibrant.cli.interruptions._CLEANING_SECONDS", 0.05)
+    monkeypatch.setattr("calibrant.cli.inputs.Source.read_tables", read_tables)
+    assert call(*GIVEN, code=130) == "calibrant: interrupted\n"
+
+
+def test_an_interruption_that_a_library_loses_is_raised_again(scores, call, monkeypatch):
+    handled = []
+
+    def read_tables(source):
+        with suppress(KeyboardInterrupt):
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                time.sleep(0.5)  # longer than the timer waits
+                handled.append("files")
+        time.sleep(30)
+
+    monkeypatch.setattr("calibrant.cli.interruptions._LOST_SECONDS", 0.1)
+    monkeypatch.setattr("calibrant.cli.inputs.Source.read_tables", read_tables)
+    began = time.monotonic()
+    assert call(*GIVEN, code=130) == "calibrant: interrupted\n"
+    assert time.monotonic() - began < 20
+    assert handled == ["files"]
+
+
+@needs_posix
+def test_an_interrupted_step_stops_the_demo(here, call, monkeypatch):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
+    def read_tables(source):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("calibrant.cli.inputs.Source.read_tables", read_tables)
+    assert call("demo", "--folder", "demo", code=130).endswith("calibrant: interrupted\n")
 
 
 @pytest.fixture

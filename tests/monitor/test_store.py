@@ -1,16 +1,17 @@
 """The store under failure: damaged cells, newer schemas, full disks, locks, killed processes."""
 
 import contextlib
-import os
+import gc
 import random
 import sqlite3
-import subprocess
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from small_disks import small_disk
 
 import calibrant as cb
 from calibrant import InputError
@@ -212,19 +213,14 @@ def test_an_engine_is_a_store_and_stays_open(path):
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """Mount a file system of 1 MB, where that is permitted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if os.name != "posix" or os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a small file system cannot be mounted")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+def disk(tmp_path):
+    """Mount a file system of 1 MB."""
+    with small_disk(tmp_path / "disk", "1m") as folder:
+        yield folder
 
 
-def test_a_full_disk_is_a_clear_error_and_the_store_is_intact(small_disk):
-    monitor, stored = cb.Monitor(small_disk / "store.db"), 0
+def test_a_full_disk_is_a_clear_error_and_the_store_is_intact(disk):
+    monitor, stored = cb.Monitor(disk / "store.db"), 0
 
     def fill():
         nonlocal stored
@@ -235,12 +231,39 @@ def test_a_full_disk_is_a_clear_error_and_the_store_is_intact(small_disk):
     with pytest.raises(StoreError, match="The disk of the store is full. Nothing of this call was stored"):
         fill()
     assert stored > 0
-    again = cb.Monitor(small_disk / "store.db")
+    again = cb.Monitor(disk / "store.db")
     assert again.status().n_rows == 2000 * stored
     tables = [cb.ScoreTable.from_arrays(*rows(2000, batch)) for batch in range(stored)]
     assert again.evaluate(n_resamples=19).table == sum(tables)
     with again.store.read() as connection:
         assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+
+
+def test_a_disk_without_space_for_the_lock_file_is_full_and_reading_stores_nothing(disk):
+    path = disk / "store.db"
+    cb.Monitor(path).observe(*rows(), time=START)
+    with contextlib.suppress(OSError), (disk / "fill").open("wb", buffering=0) as out:
+        while True:
+            out.write(bytes(4096))
+    with pytest.raises(StoreError) as caught:
+        cb.Monitor(path).status()
+    assert caught.value.__cause__.orig.sqlite_errorname == "SQLITE_IOERR_SHMSIZE"
+    assert str(caught.value) == "The disk of the store is full. Free some space and repeat the call."
+
+
+def test_damaged_bytes_in_the_schema_of_sqlite_are_a_store_error(path):
+    """SQLite names the damaged table in its message, which is not UTF-8 then."""
+    cb.Monitor(path).observe(*rows(), time=START)
+    gc.collect()  # close the file
+    whole, found = Path(path).read_bytes(), Counter()
+    place = whole.index(b"CREATE TABLE")
+    for start in range(place, place + 60):
+        Path(path).write_bytes(whole[:start] + b"\x9d" + whole[start + 1 :])
+        try:
+            cb.Monitor(path).status()
+        except (StoreError, InputError) as error:
+            found[type(error.__cause__)] += 1
+    assert found[UnicodeDecodeError] > 0
 
 
 def check_kills(store):

@@ -15,7 +15,7 @@ _WIDTH = 30
 
 def progress_bar(items: Iterable[T], total: int, what: str, *, show: bool | None = None) -> Iterator[T]:
     """Iterate over items and draw a progress bar; with `show=None` on a terminal and in a notebook only."""
-    visible = (_in_notebook() or _is_terminal()) if show is None else show
+    visible = (_in_notebook() or is_terminal()) if show is None else show
     begun = drawn = time.monotonic()
     done, bar = 0, None
     for done, item in enumerate(items, 1):
@@ -36,7 +36,8 @@ def _in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Return whether standard error is open and a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 

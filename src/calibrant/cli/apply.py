@@ -46,7 +46,7 @@ def apply(
     from calibrant.ingest.formats import File, guess_format
 
     option = forecast_option(given)
-    check_outputs(output, force=force, stream=False)
+    check_outputs(output, inputs=(calibrator, source), force=force, stream=False)
     if not Path(source).is_file():
         raise InputError(f"There is no file {Path(source).name!r}.")
     kind, fitted = output_format(output), load_calibrator(calibrator)

@@ -57,7 +57,7 @@ def audit(
       calibrant audit prices.csv --label price --point predicted -f rooms -f district --html audit.html
       calibrant audit digits.csv --label digit --class-score 'p_*' --features writer,pen --json -
     """
-    check_outputs(html, json_file, csv_file, force=force)
+    check_outputs(html, json_file, csv_file, inputs=given["paths"], force=force)
     source = Source.take(given)
     results, inputs = audit_files(source, split_names(features), given)
     _write(results, inputs, source, csv_file, html, json_file)

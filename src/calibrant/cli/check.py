@@ -109,7 +109,7 @@ def check(
       calibrant check scores.csv -y outcome -p probability --max-ece 0.02 --junit calibration.xml
       calibrant check prices.csv --label price --point predicted --margin 0.02
     """
-    check_outputs(junit, json_file, force=force)
+    check_outputs(junit, json_file, inputs=given["paths"], force=force)
     limits = Limits(max_tce_excess, max_ece, equivalence)
     _check_options(limits, require, given)
     source = Source.take(given)

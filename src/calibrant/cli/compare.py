@@ -44,7 +44,7 @@ def compare(cluster: str | None, html: str | None, json_file: str | None, force:
       calibrant compare prices.csv --label price --point old --point new
       calibrant compare digits.csv --label digit --class-score 'old_*' --class-score 'new_*'
     """
-    check_outputs(html, json_file, force=force)
+    check_outputs(html, json_file, inputs=given["paths"], force=force)
     source = Source.take(given)
     settings = take_settings(given, source.kind)
     read = _compare_scores if source.kind == "binary" else _compare_forecasts

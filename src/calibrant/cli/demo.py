@@ -93,10 +93,10 @@ def _show_commands(place: Path, force: bool) -> None:
 
 def _run_step(title: str, arguments: tuple[str, ...], place: Path) -> None:
     """Show a command and run it in the folder of its files."""
-    from calibrant.cli.main import run
+    from calibrant.cli.main import calibrant
 
     click.secho(title, bold=True)
     click.secho(f"$ calibrant {shlex.join(arguments)}\n", fg="cyan")
     with chdir(place):
-        code = run(list(arguments))
+        code = calibrant.main(args=list(arguments), prog_name="calibrant", standalone_mode=False)
     click.echo(f"\n(exit code {code})\n" if code else "")

@@ -49,7 +49,7 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
       calibrant evaluate digits.csv --label digit --class-score 'p_*'
       calibrant evaluate prices.csv --label price --mean predicted --sd spread
     """
-    check_outputs(html, json_file, force=force)
+    check_outputs(html, json_file, inputs=given["paths"], force=force)
     source = Source.take(given)
     results, inputs = evaluate_files(source, given)
     if html is not None:

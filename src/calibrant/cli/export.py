@@ -56,7 +56,7 @@ def export(calibrator: str, sql: bool, columns: tuple[str, ...], dialect: str, o
     """
     if not sql and onnx is None:
         raise InputError(Argument("sql") + " or " + Argument("onnx") + " must be given; got neither.")
-    check_outputs(onnx, force=force, stream=False)
+    check_outputs(onnx, inputs=(calibrator,), force=force, stream=False)
     fitted = load_calibrator(calibrator)
     if sql:
         write_text("-", _write_sql(fitted, columns, dialect))

@@ -82,7 +82,7 @@ def fit(method: str | None, cost: Any, settings: tuple[str, ...], output: str, f
       calibrant fit valid.parquet --label outcome --score probability --method auto -o cal.json
       calibrant apply cal.json new.parquet --score probability -o calibrated.parquet
     """
-    check_outputs(output, force=force, stream=False)
+    check_outputs(output, inputs=given["paths"], force=force, stream=False)
     source = Source.take(given)
     method = METHODS[source.kind][0] if method is None else method
     _check_method(method, source)

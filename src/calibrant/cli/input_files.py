@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import Argument, InputError
+from calibrant._support.temporary_files import temporary_writes
 
 if TYPE_CHECKING:
     from calibrant.ingest.formats import File
@@ -48,7 +49,7 @@ def _save_standard_input(folder: Path, format: str | None, max_bytes: int | None
     if sys.stdin is None:
         raise InputError("Standard input (-) must be open; it is closed.")
     path, size = folder / _STANDARD_INPUT, 0
-    with path.open("wb") as out:
+    with temporary_writes(folder), path.open("wb") as out:
         while chunk := sys.stdin.buffer.read(_CHUNK):
             size += len(chunk)
             if max_bytes is not None and size > max_bytes:
@@ -103,7 +104,7 @@ def _convert(file: "File", encoding: str, folder: Path) -> str:
     own.parent.mkdir(parents=True, exist_ok=True)
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        with own.open("w", encoding="utf-8", newline="") as out:
+        with temporary_writes(folder), own.open("w", encoding="utf-8", newline="") as out:
             for chunk in byte_chunks(file, _CHUNK):
                 out.write(decoder.decode(chunk))
             out.write(decoder.decode(b"", final=True))

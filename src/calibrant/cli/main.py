@@ -9,11 +9,8 @@ import gc
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from importlib import import_module
-from types import FrameType
 from typing import Any, NoReturn
 
 try:
@@ -26,6 +23,7 @@ from calibrant._support.errors import MissingExtraError, nearest
 from calibrant._support.text_tables import printable
 from calibrant.cli.command_group import CommandGroup
 from calibrant.cli.deferred_imports import defer_imports
+from calibrant.cli.interruptions import watched_signals
 
 __all__ = ["main", "run"]
 
@@ -108,7 +106,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit; after an interruption at once, without waiting for threads that still compute."""
     defer_imports()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    code = run(arguments)
+    try:
+        code = run(arguments)
+    except KeyboardInterrupt:  # a further signal, after the command
+        code = INTERRUPTED
     if code > 128:
         os._exit(code)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command is complete
@@ -119,39 +120,16 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code. Tracebacks are shown only if CALIBRANT_DEBUG is set."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # characters that the terminal cannot encode
-    with _watched_signals() as received:
+    with watched_signals() as received:
         try:
             code = calibrant.main(args=arguments, prog_name="calibrant", standalone_mode=False)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it may be closed
+                sys.stdout.flush()
             return code if isinstance(code, int) else SUCCESS
         except BaseException as error:
             if received or isinstance(error, (click.Abort, KeyboardInterrupt)):
                 return _print_error("interrupted", 128 + received[0] if received else INTERRUPTED)
             return _report(error)
-
-
-@contextmanager
-def _watched_signals() -> Iterator[list[int]]:
-    """Let SIGINT and SIGTERM raise KeyboardInterrupt, so that temporary files are removed, and list those received.
-
-    Libraries may raise an error of their own in its place. Signals that the process ignores stay ignored.
-    """
-    received: list[int] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    in_main = threading.current_thread() is threading.main_thread()
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM) if in_main}
-    for each, handler in before.items():
-        if handler != signal.SIG_IGN:
-            signal.signal(each, interrupt)
-    try:
-        yield received
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def _report(error: BaseException) -> int:
@@ -162,8 +140,7 @@ def _report(error: BaseException) -> int:
         hint = "Use fewer rows or more memory; evaluate and check need 300 MB with --resolution '2**-20'."
         return _print_error(f"out of memory{reason}\n{hint}", OUT_OF_MEMORY)
     if isinstance(error, click.UsageError):
-        error.show()
-        return BAD_INPUT
+        return _show_usage(error)
     if isinstance(error, click.ClickException):
         return _print_error(error.message, BAD_INPUT)
     if isinstance(error, MissingExtraError):
@@ -204,7 +181,16 @@ def _print_internal_error(error: BaseException) -> int:
     return _print_error(f"{text}\nSet CALIBRANT_DEBUG=1 for the traceback; please report it.", INTERNAL_ERROR)
 
 
+def _show_usage(error: click.UsageError) -> int:
+    """Print how the command is used, unless standard error is closed or full."""
+    with suppress(OSError):
+        if sys.stderr is not None:
+            error.show()
+    return BAD_INPUT
+
+
 def _print_error(text: str, code: int) -> int:
-    """Print a message to standard error; control characters are shown as text."""
-    click.echo(f"calibrant: {printable(text, keep=chr(10))}", err=True)
+    """Print a message to standard error, unless that is full; control characters are shown as text."""
+    with suppress(OSError):
+        click.echo(f"calibrant: {printable(text, keep=chr(10))}", err=True)
     return code

@@ -217,7 +217,7 @@ def report(store: str, model: str, html: str, force: bool) -> None:
     \b
       calibrant monitor report --store monitor.db --html monitor.html
     """
-    check_outputs(html, force=force)
+    check_outputs(html, inputs=(store.rpartition(":///")[2],), force=force)
     write_text(html, _open(store, _models(store, model)[0]).to_html().rstrip("\n"))
 
 

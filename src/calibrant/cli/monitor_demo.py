@@ -154,7 +154,7 @@ def _predict(
 
 
 def _is_watched() -> bool:
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _has_display() -> bool:

@@ -2,6 +2,9 @@
 
 import json
 import os
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +16,47 @@ from calibrant._support.errors import Argument, InputError
 __all__ = ["check_outputs", "write_json", "write_text"]
 
 
-def check_outputs(*paths: str | None, force: bool, stream: bool = True) -> None:
-    """Check before the work that each output can be written; `stream` allows - for standard output."""
+def check_outputs(*paths: str | None, inputs: Iterable[str] = (), force: bool, stream: bool = True) -> None:
+    """Check before the work that each output can be written; `stream` allows - for standard output.
+
+    No output is an input: `force` replaces earlier outputs only. `inputs` are files, folders and patterns.
+    """
     given = [path for path in paths if path is not None]
-    if len({os.path.abspath(path) for path in given}) < len(given):
+    if len({_place(path) for path in given}) < len(given):
         raise InputError("Outputs must have different paths; got one path twice.", hint="Name a file for each.")
     for path in given:
         if path != "-":
+            if _is_input(Path(path), inputs):
+                raise InputError(f"The output must not be an input; {Path(path).name!r} is one.", hint="Name another.")
             _check_output(Path(path), force=force)
         elif not stream:
             raise InputError("The output must be a file; got - (standard output).")
+        else:
+            _check_standard_output()
+
+
+def _check_standard_output() -> None:
+    if sys.stdout is None:
+        raise InputError("Standard output (-) must be open; it is closed.", hint="Name a file.")
+
+
+def _place(path: str) -> tuple[str, str]:
+    """Return the folder without symbolic links, and the name in it; an output is never a link itself."""
+    folder, name = os.path.split(os.path.abspath(path))
+    return ("", "-") if path == "-" else (os.path.realpath(folder), name)
+
+
+def _is_input(path: Path, inputs: Iterable[str]) -> bool:
+    """Return whether an output is among the inputs, by any path that leads to it."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    from calibrant.ingest.files import find_files
+
+    for each in inputs:
+        with suppress(InputError, OSError):  # what cannot be found is reported when it is read
+            if any(path.samefile(file.path) for file in find_files(each, "csv")):  # of any format: nothing is read
+                return True
+    return False
 
 
 def _check_output(path: Path, *, force: bool) -> None:
@@ -42,6 +76,7 @@ def _check_output(path: Path, *, force: bool) -> None:
 def write_text(path: str, text: str) -> None:
     """Write text to a file, or to standard output (-)."""
     if path == "-":
+        _check_standard_output()
         click.echo(text)
         return
     write_file(path, text + "\n", follow_links=False)

@@ -6,7 +6,6 @@ Calibrant. Both give the same tables.
 """
 
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -15,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from calibrant._support.errors import Argument, InputError, MissingExtraError
+from calibrant._support.progress import is_terminal
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.frames import frame_columns, same_name
 from calibrant.ingest.pushdown import CountQuery
@@ -155,7 +155,7 @@ def parquet_frame(url: str, names: list[str], files: list[str]) -> Any:
         raise InputError("Spark reads Parquet files only.", hint="Leave out --spark to read CSV and JSON lines.")
     builder = SparkSession.builder.master(url).appName("calibrant").config("spark.log.level", "ERROR")
     try:
-        spark = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower()).getOrCreate()
+        spark = builder.config("spark.ui.showConsoleProgress", str(is_terminal()).lower()).getOrCreate()
     except Exception as error:  # of Java or of its gateway
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = next((line for line in lines if "Exception" in line), lines[0] if lines else type(error).__name__)

@@ -26,13 +26,14 @@ _BUSY_SECONDS = 30
 _WRITE = "calibrant_write"
 _LOCK_OF_CREATION = 7_231_009_645  # any number that other programs do not use
 
-# Codes of SQLite and of PostgreSQL, and what to do.
+_FULL = "The disk of the store is full.{undone} Free some space and repeat the call."
+_LOCKED = "The store is locked by another process.{undone} Repeat the call."
+_UNDONE = " Nothing of this call was stored."
+
+# Codes of SQLite and of PostgreSQL, and what to do; a longer code comes before its beginning.
 _PROBLEMS = {
-    "SQLITE_FULL": "The disk of the store is full. Nothing of this call was stored; free some space and repeat it.",
-    "53100": "The disk of the store is full. Nothing of this call was stored; free some space and repeat it.",
-    "SQLITE_BUSY": "The store is locked by another process. Nothing of this call was stored; repeat it.",
-    "55P03": "The store is locked by another process. Nothing of this call was stored; repeat it.",
-    "40P01": "The store is locked by another process. Nothing of this call was stored; repeat it.",
+    **dict.fromkeys(("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "53100"), _FULL),
+    **dict.fromkeys(("SQLITE_BUSY", "55P03", "40P01"), _LOCKED),
     "SQLITE_READONLY": "The store must be writable; its file or its folder is read-only.",
     "SQLITE_CANTOPEN": "The file of the store cannot be opened. Check that its folder exists and is writable.",
     "SQLITE_NOTADB": "The file of the store is not a SQLite database. Name another file.",
@@ -81,23 +82,24 @@ class Store:
         """Return a connection in a write transaction, which is committed at the end."""
         outer = self._current()
         if outer is not None:
-            with _translated(), outer.begin_nested():
+            with _translated(writes=True), outer.begin_nested():
                 yield outer
             return
-        with _translated(), self.engine.connect().execution_options(**{_WRITE: True}) as connection, connection.begin():
-            yield connection
+        options = {_WRITE: True}
+        with _translated(writes=True), self.engine.connect().execution_options(**options) as own, own.begin():
+            yield own
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Return a connection in a read transaction, which sees one state of the store."""
         outer = self._current()
         if outer is not None:
-            with _translated():
+            with _translated(writes=True):
                 yield outer
             return
         options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        with _translated(), self.engine.connect().execution_options(**options) as connection, connection.begin():
-            yield connection
+        with _translated(writes=False), self.engine.connect().execution_options(**options) as own, own.begin():
+            yield own
 
     def models(self) -> list[str]:
         """Return the names of all models, sorted."""
@@ -180,15 +182,21 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Turn errors of the database, and rows that another row names and that are missing, into `StoreError`."""
+def _translated(*, writes: bool) -> Iterator[None]:
+    """Turn errors of the database, and rows that another row names and that are missing, into `StoreError`.
+
+    `writes`: the block may write, so the error says that nothing was stored.
+    """
     try:
         yield
     except (sa.exc.NoResultFound, sa.exc.MultipleResultsFound) as error:
         raise damaged("rows contradict each other") from error
+    except UnicodeDecodeError as error:  # a name in the schema, or in a message of SQLite
+        raise StoreError(_PROBLEMS["SQLITE_CORRUPT"]) from error
     except (sa.exc.DBAPIError, sqlite3.Error) as error:
         cause = getattr(error, "orig", error)
         code = str(getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or "")
         known = next((text for start, text in _PROBLEMS.items() if code.startswith(start)), None)
         first = (str(cause) or type(cause).__name__).splitlines()[0]
-        raise StoreError(known or f"The store cannot be used: {first}.") from error
+        text = known or f"The store cannot be used: {first}."
+        raise StoreError(text.replace("{undone}", _UNDONE if writes else "")) from error

@@ -1,5 +1,6 @@
 """`audit_scan`: the audit of files that are larger than memory."""
 
+import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant._support.temporary_files import reserve, temporary_writes
 from calibrant.evaluation.audit.audit_rows import name_forecast_features, split_units, top_label_rows
 from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter
 from calibrant.evaluation.audit.residual_blocks import AuditRows
@@ -266,12 +268,12 @@ class _Source:
     ) -> AuditRows:
         """Read the files for the second time, and write encoded rows to a folder."""
         n, shape = counted.n_used, (len(counted.features), counted.n_used)
-        codes, coarse = (_mapped(folder / name, np.uint8, shape) for name in ("codes", "coarse"))
-        columns = {"y": _mapped(folder / "y", np.float64, (n,)), "p": _mapped(folder / "p", np.float64, (n,))}
-        if self.weighting is not None:
-            columns["w"] = _mapped(folder / "w", np.float64, (n,))
-        if self.cluster is not None:
-            columns["c"] = _mapped(folder / "c", np.int64, (n,))
+        kinds = {"y": np.float64, "p": np.float64}
+        kinds |= {} if self.weighting is None else {"w": np.float64}
+        kinds |= {} if self.cluster is None else {"c": np.int64}
+        with temporary_writes(folder):
+            codes, coarse = (_mapped(folder / name, np.uint8, shape) for name in ("codes", "coarse"))
+            columns = {name: _mapped(folder / name, kind, (n,)) for name, kind in kinds.items()}
         start = 0
         for rows, features, _ in self.batches(reader, progress):
             if not len(rows):
@@ -319,8 +321,9 @@ class _Places:
 
 
 def _mapped(path: Path, kind: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array on disk."""
-    return np.memmap(path, dtype=kind, mode="w+", shape=shape)
+    """Return an array of zeros on disk."""
+    reserve(path, math.prod(shape) * np.dtype(kind).itemsize)
+    return np.memmap(path, dtype=kind, mode="r+", shape=shape)
 
 
 def _are_numbers(column: ColumnData) -> bool:
