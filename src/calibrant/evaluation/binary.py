@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError, Note
-from calibrant._support.workers import run_together
+from calibrant._support.workers import available_cores, run_together
 from calibrant.evaluation.binary_details import BinaryDetails, MeasuredTable
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
@@ -100,7 +100,9 @@ def evaluate_table(
         skip_missing=True,
     )
     decide_now = partial(_decide, table, design, settings)
-    decision, found = run_together(decide_now, resample, threads=len(table) >= THREADS_FROM)
+    # On one core both would only take the cache from each other.
+    threads = len(table) >= THREADS_FROM and available_cores() > 1
+    decision, found = run_together(decide_now, resample, threads=threads)
     shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
     if few_clusters:
         shown = {name: metric.without_inference() for name, metric in shown.items()}

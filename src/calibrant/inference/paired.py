@@ -1,7 +1,7 @@
 """Differences between two models on the same rows, with robust variances or by the paired bootstrap."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.cached_properties import cached_property
+from calibrant._support.pieces import in_pieces
 from calibrant._support.random_streams import Stream
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.inference.design import Design
@@ -40,6 +41,7 @@ __all__ = [
 
 _MIN_WEIGHTED_INFORMATION = 100.0  # with importance weights
 _OBJECTION_LEVEL = 0.05
+_MODELS_AT_ONCE = 4  # more of them have smaller blocks of replicates, so that an interruption takes effect soon
 
 
 @dataclass(frozen=True)
@@ -308,18 +310,23 @@ def mean_difference(
 
 def brier_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
     """Return the difference of the Brier scores of two models on the same rows."""
-    losses = [(rows.scores[i][rows.places[i]] - rows.event) ** 2 for i in (model, baseline)]
-    return mean_difference(losses[0], losses[1], rows.weight, rows.cluster)
+    return _loss_difference(rows, model, baseline, lambda p, event: (p - event) ** 2)
 
 
 def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
     """Return the difference of the log losses of two models on the same rows; NaN where one of them is infinite."""
-    losses = []
-    for i in (model, baseline):
-        p = rows.scores[i][rows.places[i]]
-        with np.errstate(divide="ignore"):
-            losses.append(np.where(rows.event == 1, -np.log(p), -np.log1p(-p)))
-    return mean_difference(losses[0], losses[1], rows.weight, rows.cluster)
+    with np.errstate(divide="ignore"):
+        return _loss_difference(rows, model, baseline, lambda p, event: np.where(event == 1, -np.log(p), -np.log1p(-p)))
+
+
+def _loss_difference(
+    rows: PairedRows, model: int, baseline: int, loss: Callable[[Floats, Ints], Floats]
+) -> PairedDifference:
+    def losses(i: int) -> Floats:
+        score = rows.scores[i]
+        return in_pieces(lambda place, event: loss(score[place], event), rows.places[i], rows.event)
+
+    return mean_difference(losses(model), losses(baseline), rows.weight, rows.cluster)
 
 
 def paired_replicates(
@@ -340,7 +347,9 @@ def paired_replicates(
     if rows.weight is None and rows.cluster is None:
         work = float(rows.event.size * len(rows.scores))
         draws = SharedDraws(rows, metrics, partitions)
-        return map_blocks(draws, rows=work, threads=work >= THREADS_FROM_IN_KERNEL, **options).reshape(shape)
+        # As many replicates at once as for one model: only the draws of all of them are in memory.
+        options["rows"] = max(float(rows.event.size), work / _MODELS_AT_ONCE)
+        return map_blocks(draws, threads=work >= THREADS_FROM_IN_KERNEL, **options).reshape(shape)
 
     def values(stream: Stream) -> list[float]:
         return [value for table in rows(stream) for value in metric_values(metrics, table)]

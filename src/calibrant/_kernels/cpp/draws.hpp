@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "loops.hpp"
+#include "memory.hpp"
 
 namespace calibrant {
 
@@ -27,7 +28,8 @@ struct TableRows {
 // equals the whole part, 53 further bits decide against the fraction.
 class NullDraws {
   public:
-    explicit NullDraws(const TableRows& rows) : rows_(rows), threshold_(padded(rows.size, kChunkQuarters)) {
+    explicit NullDraws(const TableRows& rows)
+        : rows_(rows), threshold_(padded(rows.size, kChunkQuarters), std::uint16_t{0}) {
         if (rows.size == 0) return;  // the rows are not drawn
         std::size_t row = 0;
         for (std::size_t i = 0; i < rows.entries; ++i) {
@@ -54,7 +56,7 @@ class NullDraws {
 
   private:
     static std::uint16_t whole_part(double score) {
-        return static_cast<std::uint16_t>(std::min(65535.0, std::floor(score * 65536)));
+        return static_cast<std::uint16_t>(std::min(65535.0, score * 65536));  // not negative, so rounded down
     }
 
     void decide_ties(Key key, std::uint32_t replicate, std::size_t first, const std::uint16_t* numbers,
@@ -74,7 +76,7 @@ class NullDraws {
     }
 
     TableRows rows_;
-    std::vector<std::uint16_t> threshold_;
+    PooledVector<std::uint16_t> threshold_;
     std::vector<std::size_t> first_row_;
 };
 

@@ -26,7 +26,7 @@ struct Plan {
         double alpha;
     };
     struct Linear {  // sum of n a + k b over all scores; `rows` has a, or a + b for an event; padded to whole blocks
-        std::vector<double> a, b, rows;
+        PooledVector<double> a, b, rows;
     };
     std::vector<std::vector<std::int64_t>> fixed;  // first entry of each bin
     std::vector<std::int64_t> quantiles;           // numbers of bins of equal size
@@ -40,6 +40,13 @@ struct Plan {
         return total;
     }
 };
+
+// Numbers of entries, and zeros up to the end of the last chunk.
+inline PooledVector<double> padded_copy(const double* values, std::size_t entries) {
+    PooledVector<double> copy(padded(entries, kChunkQuarters));
+    std::fill(std::copy_n(values, entries, copy.begin()), copy.end(), 0.0);
+    return copy;
+}
 
 // Where the sums of one replicate are written.
 struct Sums {
@@ -219,8 +226,7 @@ class Replicates {
   public:
     Replicates(TableRows rows, const double* poisson, std::size_t values, Plan plan)
         : rows_(rows), plan_(std::move(plan)), null_(rows), bootstrap_(rows.size, poisson, values) {
-        score_.assign(padded(rows.entries, kChunkQuarters), 0.0);
-        std::copy_n(rows.score, rows.entries, score_.begin());
+        score_ = padded_copy(rows.score, rows.entries);
         event_.assign(padded(rows.size, kChunkQuarters), 0);
         for (std::size_t i = 0; i < rows.entries; ++i)
             if (rows.n[i] > 1) tied_.push_back(i);
@@ -229,11 +235,13 @@ class Replicates {
         for (std::size_t i = 0; i < rows.entries; row += static_cast<std::size_t>(rows.n[i++]))
             std::fill_n(event_.begin() + static_cast<std::ptrdiff_t>(row), rows.k[i], std::uint8_t{0xff});
         for (auto& linear : plan_.linear) {
-            linear.rows.reserve(event_.size());
-            for (std::size_t i = 0; i < rows.entries; ++i)
-                for (std::int64_t j = 0; j < rows.n[i]; ++j)
-                    linear.rows.push_back(j < rows.k[i] ? linear.a[i] + linear.b[i] : linear.a[i]);
             linear.rows.resize(event_.size());
+            double* to = linear.rows.data();
+            for (std::size_t i = 0; i < rows.entries; ++i) {
+                to = std::fill_n(to, rows.k[i], linear.a[i] + linear.b[i]);
+                to = std::fill_n(to, rows.n[i] - rows.k[i], linear.a[i]);
+            }
+            std::fill(to, linear.rows.data() + event_.size(), 0.0);
         }
     }
 
@@ -469,7 +477,7 @@ class Replicates {
     template <class Drawn>
     std::vector<std::vector<double>> linear_sums(const Loops& loops, const std::vector<Counts64<Drawn>>& of,
                                                  std::size_t replicates,
-                                                 std::vector<double> Plan::Linear::* coefficient,
+                                                 PooledVector<double> Plan::Linear::* coefficient,
                                                  bool chosen = false) const {
         std::vector<std::vector<double>> totals(replicates);
         for (const auto& each : plan_.linear) {
@@ -568,8 +576,8 @@ class Replicates {
     Plan plan_;
     NullDraws null_;
     BootstrapDraws bootstrap_;
-    std::vector<double> score_;
-    std::vector<std::uint8_t> event_;  // 0xff for rows with the event
+    PooledVector<double> score_;
+    PooledVector<std::uint8_t> event_;  // 0xff for rows with the event
     std::vector<std::size_t> tied_;    // entries of several rows
 };
 

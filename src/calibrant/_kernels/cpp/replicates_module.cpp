@@ -42,13 +42,6 @@ TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t
     return {score.data(), n.data(), k.data(), entries, rows, rows == entries};
 }
 
-std::vector<double> padded_copy(Input<double> values, std::size_t entries) {
-    require(values.shape(0) == entries, "coefficients must be as long as the table");
-    std::vector<double> copy(padded(entries, kChunkQuarters));
-    std::copy_n(values.data(), entries, copy.begin());
-    return copy;
-}
-
 Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed, std::vector<std::int64_t> quantiles,
              const Blocks& blocks, const Coefficients& linear) {
     Plan plan;
@@ -66,7 +59,10 @@ Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed,
         check_level(alpha);
         plan.blocks.push_back({n_min, n_max, alpha});
     }
-    for (const auto& [a, b] : linear) plan.linear.push_back({padded_copy(a, entries), padded_copy(b, entries), {}});
+    for (const auto& [a, b] : linear) {
+        require(a.shape(0) == entries && b.shape(0) == entries, "coefficients must be as long as the table");
+        plan.linear.push_back({padded_copy(a.data(), entries), padded_copy(b.data(), entries), {}});
+    }
     return plan;
 }
 
@@ -181,17 +177,15 @@ Output<std::uint8_t> draw_many(std::uint64_t key, std::uint32_t first, std::size
                                Input<double> poisson) {
     require(size < kMostRows, kTooManyRows);
     check_poisson(poisson.data(), poisson.shape(0));
-    Buffer<std::uint8_t> out(checked_size(count, size));
+    const std::size_t rows = checked_size(count, size);
+    Buffer<std::uint8_t> out(rows + kChunkQuarters);  // zeros up to the end of a chunk are overwritten by the next replicate
     {
         nb::gil_scoped_release release;
-        std::vector<std::uint8_t> times(padded(size, kChunkQuarters));
         const BootstrapDraws draws(size, poisson.data(), poisson.shape(0));
-        for (std::size_t r = 0; r < count; ++r) {
-            draws.draw(loops(), PyReplicates::key_of(key), first + static_cast<std::uint32_t>(r), times.data());
-            std::copy_n(times.begin(), size, out.data() + r * size);
-        }
+        for (std::size_t r = 0; r < count; ++r)
+            draws.draw(loops(), PyReplicates::key_of(key), first + static_cast<std::uint32_t>(r), out.data() + r * size);
     }
-    return out.array();
+    return out.array(rows);
 }
 
 // Sums of values with a random sign per row or per unit, over bins of consecutive rows.
