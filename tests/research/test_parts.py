@@ -1,5 +1,6 @@
 """The research program: each program and each table of the documentation belongs to one part."""
 
+import csv
 from collections import Counter
 from pathlib import Path
 
@@ -52,3 +53,16 @@ def test_a_part_runs_with_its_options(capfd):
     assert "research.reproduction.bella --check" in capfd.readouterr().out
     with pytest.raises(SystemExit):
         command.main(["run", "nothing"])
+
+
+def test_the_sentences_about_automatic_selection_hold_in_its_table():
+    with (DOCS / "studies" / "automatic_selection.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    left = {(row["event rate"], row["error"], row["rows"]): int(row["none"]) / int(row["data sets"]) for row in rows}
+    assert len(left) == 40
+    assert all(share == 1 for (_, error, _), share in left.items() if error == "calibrated")
+    many = [
+        share for (rate, error, n), share in left.items() if n == "20000" and rate != "0.2 %" and error != "calibrated"
+    ]
+    assert max(many) <= 0.2
+    assert left["1 %", "shift", "2000"] > 0.9

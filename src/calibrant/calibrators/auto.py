@@ -58,9 +58,9 @@ class AutoCalibrator(ModelWithCalibrator):
 
     Nested cross-validation: each outer fold is scored by a classifier and by calibrators that were fitted without its
     rows; the calibrators are fitted on out-of-fold scores of the other folds. All candidates, the uncalibrated model
-    among them, are compared on the same rows. The rule (`Ranking.rule`): of the calibrators whose gain is significant,
-    the one with the best value is used, and one whose mean differs significantly from the event rate only if all of
-    them do; without a significant gain the scores are left alone.
+    among them, are compared on the same rows. The rule (``ranking_.rule``): of the calibrators whose gain is
+    significant, the one with the best value is used, and one whose mean differs significantly from the event rate only
+    if all of them do; without a significant gain the scores are left alone.
 
     Parameters
     ----------

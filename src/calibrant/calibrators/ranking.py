@@ -113,7 +113,7 @@ class Ranking:
     def choose(
         cls, found: Sequence[Candidate], metric: Metric, *, level: float, alpha: float, failed: Mapping[str, str]
     ) -> "Ranking":
-        """Return the ranking of candidates, with the choice by `rule`.
+        """Return the ranking of candidates, with the choice by its rule.
 
         Parameters
         ----------

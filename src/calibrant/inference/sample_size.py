@@ -96,7 +96,7 @@ class SampleSize:
     def validation_rows(self) -> int | None:
         """Rows that reach all precisions of an external validation; None where one of them is not known.
 
-        An event rate alone determines the rows for O/E only, so it is None there: `validation` has each criterion.
+        An event rate alone determines the rows for O/E only, so it is None there: ``validation`` has each criterion.
         """
         found = list(self.validation.values())
         return None if not found or None in found else max(rows for rows in found if rows is not None)
