@@ -19,6 +19,7 @@ __all__ = [
     "column_names",
     "count_rows",
     "csv_reader",
+    "half_columns",
     "parquet_errors",
     "partitions",
     "read_header",
@@ -106,9 +107,8 @@ def count_rows(file: File) -> int:
         return int(pq.read_metadata(file.path).num_rows)
 
 
-def check_rows(file: File, found: int) -> None:
+def check_rows(file: File, found: int, known: int) -> None:
     """Raise an error if a Parquet file holds another number of rows than its metadata states."""
-    known = count_rows(file)
     if known != found:
         raise file.error(f"its metadata state {known:,} rows, but {found:,} were found")
 
@@ -118,6 +118,15 @@ def _parquet_names(file: File) -> list[str]:
 
     with parquet_errors(file):
         return list(pq.read_schema(file.path).names)
+
+
+def half_columns(file: File) -> list[str]:
+    """Return the names of the columns of a Parquet file that are float16."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with parquet_errors(file):
+        return [field.name for field in pq.read_schema(file.path) if pa.types.is_float16(field.type)]
 
 
 @contextmanager
