@@ -531,3 +531,12 @@ def test_a_text_file_that_holds_another_format_is_named(tmp_path, found, ending)
         scan(tmp_path / f"a.{ending}", data)
     with pytest.raises(InputError, match=f"a.{ending}.gz must hold text; it holds {found}"):
         scan(tmp_path / f"a.{ending}.gz", gzip.compress(data))
+
+
+@pytest.mark.parametrize(
+    ("before", "words"), [(0, "line 1 must be JSON: column 14, expecting"), (3, "line 4 .* JSON: c")]
+)
+def test_an_error_of_json_names_one_line(tmp_path, before, words):
+    with pytest.raises(InputError, match=words) as caught:
+        scan(tmp_path / "a.jsonl", b'{"y": 1, "p": 0.5}\n' * before + b'{"y":1, "p": x}\n')
+    assert str(caught.value).count("line") == 1

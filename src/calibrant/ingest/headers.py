@@ -20,6 +20,7 @@ __all__ = [
     "count_rows",
     "csv_reader",
     "half_columns",
+    "json_fault",
     "parquet_errors",
     "partitions",
     "read_header",
@@ -142,12 +143,19 @@ def parquet_errors(file: File) -> Iterator[None]:
         raise file.error(error) from error
 
 
+def json_fault(error: Exception) -> str:
+    """Return what is wrong with a line of JSON, and where; Python's text counts lines too, of which there is one."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"column {error.colno}, {error.msg[:1].lower()}{error.msg[1:].removesuffix(' at')}"
+    return str(error)
+
+
 def _keys(file: File) -> list[str]:
     """Return the names in the first object of a file of JSON lines."""
     try:
         first = json.loads(first_line(file), object_pairs_hook=lambda pairs: [name for name, _ in pairs])
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file.name}, line 1 must be JSON: {error}.", argument="paths", row=0) from error
+        raise InputError(f"{file.name}, line 1 must be JSON: {json_fault(error)}.", argument="paths", row=0) from error
     if not isinstance(first, list) or not all(isinstance(name, str) for name in first):
         raise InputError(f"{file.name}, line 1 must be an object with names.", argument="paths", row=0)
     return first
