@@ -481,9 +481,7 @@ def test_labels_are_the_same_in_one_file_and_in_several(tmp_path, monkeypatch, k
 def test_truth_values_and_numbers_are_not_mixed(tmp_path, monkeypatch, rows):
     monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", rows)
     folder = write_labels(tmp_path / "a", "csv", ["true", "true", "1", "1"])
-    with pytest.raises(
-        InputError, match=r"one type in all rows; got numbers after truth|must hold 0 and 1; got the la"
-    ):
+    with pytest.raises(InputError, match="one type in all rows; got numbers after|must hold 0 and 1; got the la"):
         cb.scan(folder, y="y", p="p")
     assert cb.scan(folder, y="y", p="p", pos_label="1").k.tolist() == [0, 0, 1, 1]
 
@@ -517,3 +515,52 @@ def test_columns_of_several_files_have_one_type_of_labels(tmp_path):
     assert read_columns(folder, ["y", "p"], ["p"])["y"].values.tolist() == ["0", "0", "0", "fraud"]
     (folder / "1.csv").write_text("y,p\n0,0.5\n1,0.5\n")
     assert read_columns(folder, ["y", "p"], ["p"])["y"].values.tolist() == [0, 0, 0, 1]
+
+
+def test_float16_scores_of_files_are_noted_as_those_of_arrays(tmp_path):
+    p = np.array([0.1, 0.5, 0.9, 0.5], dtype=np.float16)
+    array = pa.array(p, mask=np.array([False, False, True, False]))
+    pq.write_table(pa.table({"y": [0, 1, 1, 0], "p": pa.array(p), "q": array}), tmp_path / "a.parquet")
+    expected = cb.ScoreTable.from_arrays([0, 1, 1, 0], p)
+    found = cb.scan(tmp_path / "a.parquet", y="y", p="p")
+    assert found == expected
+    assert [note.code for note in found.notes] == [note.code for note in expected.notes] == ["float16"]
+    dropped = cb.scan(tmp_path / "a.parquet", y="y", p="q", missing="drop")
+    assert (dropped.size, sorted(note.code for note in dropped.notes)) == (3, ["float16", "missing"])
+
+
+# Files that are replaced while they are read
+
+
+def test_a_parquet_file_that_is_replaced_is_not_called_damaged(tmp_path):
+    from calibrant.ingest.file_batches import FileReader
+    from calibrant.ingest.files import find_files
+
+    table = pa.table({"y": [0, 1] * 50, "p": [0.25, 0.75] * 50})
+    for after in (table.slice(0, 7), table):
+        pq.write_table(table, tmp_path / "a.parquet")
+        reader = FileReader(find_files(tmp_path / "a.parquet", None), ["y", "p"], ["p"], "1GB")
+        pq.write_table(after, tmp_path / "b.pq", compression="gzip")
+        (tmp_path / "b.pq").replace(tmp_path / "a.parquet")
+        with pytest.raises(InputError, match="a.parquet cannot be read: it was replaced or changed meanwhile. Read it"):
+            list(reader.batches(False))
+    assert cb.scan(tmp_path / "a.parquet", y="y", p="p").size == 100
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_the_header_and_the_rows_of_text_are_those_of_one_file(tmp_path, kind):
+    from calibrant.ingest.file_batches import FileReader
+    from calibrant.ingest.files import find_files
+
+    rows = {"csv": ("y,p\n", "1,0.5\n", "p,y\n1,0\n"), "jsonl": ("", '{"y": 1, "p": 0.5}\n', '{"y": 0, "p": 1}\n')}
+    header, row, other = rows[kind]
+    path = tmp_path / f"a.{kind}"
+    path.write_text(header + row)
+    reader = FileReader(find_files(path, None), ["y", "p"], ["p"], "1GB")
+    with path.open("a") as stream:
+        stream.write(row)
+    assert [len(batch["y"]) for batch in reader.batches(False)] == [2]
+    (tmp_path / "new").write_text(other)
+    (tmp_path / "new").replace(path)
+    with pytest.raises(InputError, match="it was replaced or changed meanwhile"):
+        list(reader.batches(False))

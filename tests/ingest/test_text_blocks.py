@@ -513,3 +513,30 @@ def test_half_of_a_surrogate_pair_is_refused_with_its_line(tmp_path, before):
     fitted = cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9)
     with pytest.raises(InputError, match=words):
         calibrate_file(fitted, path, tmp_path / "o.jsonl", "json", scores=["p"], name="c")
+
+
+FOREIGN = {
+    "gzip": (gzip.compress(CSV), "Let its name end with .gz"),
+    "zstd": (b"\x28\xb5\x2f\xfd" + bytes(20), "Let its name end with .zst"),
+    "Parquet": (b"PAR1" + bytes(20) + b"PAR1", "Let its name end with .parquet"),
+    "a zip archive": (b"PK\x03\x04" + bytes(20), "Convert it to CSV or Parquet"),
+}
+
+
+@pytest.mark.parametrize("ending", TEXTS)
+@pytest.mark.parametrize("found", FOREIGN)
+def test_a_text_file_that_holds_another_format_is_named(tmp_path, found, ending):
+    data, hint = FOREIGN[found]
+    with pytest.raises(InputError, match=f"a.{ending} must hold text; it holds {found}.*{hint}"):
+        scan(tmp_path / f"a.{ending}", data)
+    with pytest.raises(InputError, match=f"a.{ending}.gz must hold text; it holds {found}"):
+        scan(tmp_path / f"a.{ending}.gz", gzip.compress(data))
+
+
+@pytest.mark.parametrize(
+    ("before", "words"), [(0, "line 1 must be JSON: column 14, expecting"), (3, "line 4 .* JSON: c")]
+)
+def test_an_error_of_json_names_one_line(tmp_path, before, words):
+    with pytest.raises(InputError, match=words) as caught:
+        scan(tmp_path / "a.jsonl", b'{"y": 1, "p": 0.5}\n' * before + b'{"y":1, "p": x}\n')
+    assert str(caught.value).count("line") == 1

@@ -62,11 +62,14 @@ def _save_standard_input(folder: Path, format: str | None, max_bytes: int | None
 
 def _suffix(head: bytes, format: str | None) -> str:
     """Return the suffix of a file by its format or, if that is not given, by its first bytes."""
-    if format is None and head.startswith(b"PAR1"):
-        return ".parquet"
+    from calibrant.ingest.formats import binary_format
+
+    own = (binary_format(head) or ("", None))[1] or ""
+    if format is None and own == ".parquet":
+        return own
     is_json = head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
     suffix = _SUFFIXES[format or ("json" if is_json else "csv")]
-    return suffix + {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}.get(head[:2], "")
+    return suffix + (own if own != ".parquet" else "")
 
 
 def check_sizes(files: "list[File]", max_bytes: int | None) -> None:

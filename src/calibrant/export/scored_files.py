@@ -133,7 +133,7 @@ def _parquet(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Ite
             shown = [f"{score} in {file.name}" for score in scores]
             yield _Batch(batch, [_from_arrow(*each, first) for each in zip(columns, shown, strict=True)])
             first += len(batch)
-        check_rows(file, first)
+        check_rows(file, first, opened.metadata.num_rows)
 
 
 def _from_arrow(column: Any, name: str, first: int) -> _columns.ColumnData:

@@ -2,19 +2,22 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from calibrant._support import columns as _columns
-from calibrant._support.errors import Argument, MissingExtraError
+from calibrant._support.errors import Argument, InputError, MissingExtraError
 from calibrant._support.progress import progress_bar
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.arrow_arrays import missing_cells, parse_labels, read_values
 from calibrant.ingest.csv_rows import csv_tables
 from calibrant.ingest.duckdb_connection import open_duckdb, quoted_path
 from calibrant.ingest.formats import File
-from calibrant.ingest.headers import check_rows, column_names, count_rows, partitions
+from calibrant.ingest.headers import check_rows, column_names, count_rows, half_columns, partitions
 from calibrant.ingest.json_rows import json_tables
 from calibrant.ingest.memory import prepare_libraries
 from calibrant.ingest.parquet_pages import check_pages
@@ -28,10 +31,39 @@ _BATCH = 1 << 20
 
 @dataclass(frozen=True)
 class _Part:
-    """A file, and those of the columns that are Hive partitions."""
+    """A file, its version, and those of the columns that are Hive partitions or float16."""
 
     file: File
+    version: tuple[int, ...]
     partitions: list[str]
+    halves: list[str]
+
+    @classmethod
+    def checked(cls, file: File, names: list[str]) -> "_Part":
+        """Check the header of a file."""
+        version = file.version()
+        found = partitions(file, names, column_names(file))
+        halves = half_columns(file) if file.format == "parquet" else []
+        return cls(file, version, found, [name for name in names if name in halves])
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """Raise an error if the file is replaced while it is read, or changed if it is Parquet.
+
+        Lines may be added to a text file. Other errors of a file that changed in any way come from that.
+        """
+        try:
+            yield
+        except InputError as error:
+            if self.file.version() != self.version:
+                raise self._changed() from error
+            raise
+        kept = 4 if self.file.format == "parquet" else 2
+        if self.file.version()[:kept] != self.version[:kept]:
+            raise self._changed()
+
+    def _changed(self) -> InputError:
+        return self.file.error("it was replaced or changed meanwhile", hint="Read it again.")
 
 
 class FileReader:
@@ -40,11 +72,10 @@ class FileReader:
     def __init__(self, files: list[File], names: list[str], numbers: list[str], memory_limit: str) -> None:
         self.names, self.numbers, self.memory_limit = names, numbers, memory_limit
         _check_libraries(files)
-        self._parts = [_Part(file, partitions(file, names, column_names(file))) for file in files]
+        self._parts = [_Part.checked(file, names) for file in files]
         known = [count_rows(file) for file in files if file.format == "parquet"]
-        self._label_types: dict[
-            str, _columns.ColumnData
-        ] = {}  # types of labels in text files: the first column of each
+        # Types of labels in text files, and the first column of each.
+        self._label_types: dict[str, _columns.ColumnData] = {}
         self.rows = sum(known) if len(known) == len(files) else None  # number of rows, if all files are Parquet
 
     def batches(self, show: bool | None, *, labels: bool = True) -> Iterator[Batch]:
@@ -83,17 +114,17 @@ class FileReader:
     def _read(self, part: _Part, labels: bool) -> Iterator[Batch]:
         """Yield the columns of a file in batches."""
         first = 0
-        for batch in self._arrow(part):
-            # The first column is y. Groups stay text, so that 007 is not 7.
-            read = {
-                name: _column(batch.column(i), name, part.file, labels and i == 0) for i, name in enumerate(self.names)
-            }
-            if labels and part.file.format != "parquet":
-                self._note_type(read[self.names[0]])
-            yield {name: replace(column, first_row=first) for name, column in read.items()}
-            first += batch.num_rows
-        if part.file.format == "parquet":
-            check_rows(part.file, first)
+        with part.read():
+            for batch in self._arrow(part):
+                # The first column is y. Groups stay text, so that 007 is not 7.
+                columns = zip(self.names, batch.columns, strict=True)
+                read = {name: _column(cells, name, part, labels and name == self.names[0]) for name, cells in columns}
+                if labels and part.file.format != "parquet":
+                    self._note_type(read[self.names[0]])
+                yield {name: replace(column, first_row=first) for name, column in read.items()}
+                first += batch.num_rows
+            if part.file.format == "parquet":
+                check_rows(part.file, first, count_rows(part.file))
 
     def _arrow(self, part: _Part) -> Iterator[Any]:
         """Yield Arrow batches of a file."""
@@ -178,9 +209,11 @@ def _check_libraries(files: list[File]) -> None:
         raise MissingExtraError("Reading files needs DuckDB and pyarrow", "files", name=error.name) from error
 
 
-def _column(array: Any, name: str, file: File, labels: bool) -> _columns.ColumnData:
+def _column(array: Any, name: str, part: _Part, labels: bool) -> _columns.ColumnData:
     """Read a column of a batch; labels that are written as text become numbers or booleans if all of them are."""
     missing = missing_cells(array)
-    text = labels and file.format != "parquet" and "string" in str(array.type)
+    text = labels and part.file.format != "parquet" and "string" in str(array.type)
     values = parse_labels(array, missing) if text else read_values(array, missing)
-    return _columns.read(values, f"{name} in {file.name}", missing=missing)
+    if name in part.halves:  # DuckDB reads float16 as float32
+        values = values.astype(np.float16)
+    return _columns.read(values, f"{name} in {part.file.name}", missing=missing)

@@ -1,14 +1,13 @@
 """Formats of files, known by their suffixes."""
 
+import os
 from dataclasses import dataclass
-from os import curdir
-from os.path import join
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from calibrant._support.errors import Argument, InputError
 
-__all__ = ["File", "Format", "check_file_name", "guess_format"]
+__all__ = ["File", "Format", "binary_format", "check_file_name", "guess_format"]
 
 Format: TypeAlias = Literal["parquet", "csv", "json"]
 
@@ -23,6 +22,13 @@ _SUFFIXES: dict[str, Format] = {
     ".json": "json",
 }
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+# The first bytes of files that are not text, what they are, and the suffix of such files.
+_MARKS = {
+    b"\x1f\x8b": ("gzip", ".gz"),
+    b"\x28\xb5\x2f\xfd": ("zstd", ".zst"),
+    b"PAR1": ("Parquet", ".parquet"),
+    b"PK\x03\x04": ("a zip archive (as .xlsx and .npz files are)", None),
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class File:
     def __post_init__(self) -> None:
         check_file_name(self.path)
         # DuckDB and Arrow take ~ and file: at the start of a relative path for a home folder and a URI.
-        object.__setattr__(self, "path", join(curdir, self.path))
+        object.__setattr__(self, "path", os.path.join(os.curdir, self.path))
 
     @property
     def name(self) -> str:
@@ -46,6 +52,14 @@ class File:
     def compression(self) -> str | None:
         """The compression of a text file: gzip, zstd or none."""
         return None if self.format == "parquet" else _COMPRESSIONS.get(Path(self.path).suffix.lower())
+
+    def version(self) -> tuple[int, ...]:
+        """Return the numbers of the device and the file, its size, and the times when it and its names changed."""
+        try:
+            found = os.stat(self.path)
+        except OSError:  # deleted; reading it is an error
+            return ()
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
     @staticmethod
     def known(path: Path) -> bool:
@@ -72,6 +86,15 @@ def check_file_name(path: str) -> None:
             argument="paths",
             value=path,
         ) from error
+
+
+def binary_format(head: bytes) -> tuple[str, str | None] | None:
+    """Return what a file with these first bytes is and the suffix that it should have; None if it may be text.
+
+    >>> binary_format(b"PAR1..."), binary_format(b"y,p")
+    (('Parquet', '.parquet'), None)
+    """
+    return next((found for mark, found in _MARKS.items() if head.startswith(mark)), None)
 
 
 def _format(path: Path) -> Format | None:

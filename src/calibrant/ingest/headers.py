@@ -19,6 +19,8 @@ __all__ = [
     "column_names",
     "count_rows",
     "csv_reader",
+    "half_columns",
+    "json_fault",
     "parquet_errors",
     "partitions",
     "read_header",
@@ -106,9 +108,8 @@ def count_rows(file: File) -> int:
         return int(pq.read_metadata(file.path).num_rows)
 
 
-def check_rows(file: File, found: int) -> None:
+def check_rows(file: File, found: int, known: int) -> None:
     """Raise an error if a Parquet file holds another number of rows than its metadata states."""
-    known = count_rows(file)
     if known != found:
         raise file.error(f"its metadata state {known:,} rows, but {found:,} were found")
 
@@ -118,6 +119,15 @@ def _parquet_names(file: File) -> list[str]:
 
     with parquet_errors(file):
         return list(pq.read_schema(file.path).names)
+
+
+def half_columns(file: File) -> list[str]:
+    """Return the names of the columns of a Parquet file that are float16."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with parquet_errors(file):
+        return [field.name for field in pq.read_schema(file.path) if pa.types.is_float16(field.type)]
 
 
 @contextmanager
@@ -133,12 +143,19 @@ def parquet_errors(file: File) -> Iterator[None]:
         raise file.error(error) from error
 
 
+def json_fault(error: Exception) -> str:
+    """Return what is wrong with a line of JSON, and where; Python's text counts lines too, of which there is one."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"column {error.colno}, {error.msg[:1].lower()}{error.msg[1:].removesuffix(' at')}"
+    return str(error)
+
+
 def _keys(file: File) -> list[str]:
     """Return the names in the first object of a file of JSON lines."""
     try:
         first = json.loads(first_line(file), object_pairs_hook=lambda pairs: [name for name, _ in pairs])
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file.name}, line 1 must be JSON: {error}.", argument="paths", row=0) from error
+        raise InputError(f"{file.name}, line 1 must be JSON: {json_fault(error)}.", argument="paths", row=0) from error
     if not isinstance(first, list) or not all(isinstance(name, str) for name in first):
         raise InputError(f"{file.name}, line 1 must be an object with names.", argument="paths", row=0)
     return first

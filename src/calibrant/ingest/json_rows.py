@@ -10,6 +10,7 @@ import numpy as np
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.duckdb_connection import open_duckdb, quoted_text
 from calibrant.ingest.formats import File
+from calibrant.ingest.headers import json_fault
 from calibrant.ingest.text_blocks import Block, line_blocks
 
 __all__ = ["json_objects", "json_tables"]
@@ -88,7 +89,7 @@ def json_objects(file: File, block: Block, names: Sequence[str] | None = None) -
         except UnicodeEncodeError as error:
             raise file.error("it has half of a surrogate pair, which is not a character", line=line) from error
         except (ValueError, RecursionError) as error:
-            raise file.error(f"it must be JSON; {error}", line=line) from error
+            raise file.error(f"it must be JSON: {json_fault(error)}", line=line) from error
         if not isinstance(found, dict):
             raise file.error("it must be an object with names", line=line)
         if repeats.found:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Bools
-from calibrant.ingest.formats import File
+from calibrant.ingest.formats import File, binary_format
 
 __all__ = ["LONGEST_CELL", "LONGEST_LINE", "Block", "byte_chunks", "csv_blocks", "first_line", "line_blocks"]
 
@@ -85,7 +85,7 @@ def first_line(file: File) -> str:
             after = chunk[len(parts[-1]) :]
             break
     head = b"".join(parts)
-    _check_encoding(file, head)
+    _check_text(file, head)
     line = head.removeprefix(codecs.BOM_UTF8)
     if len(line) > LONGEST_LINE:
         raise _too_long(file, 1)
@@ -96,8 +96,12 @@ def first_line(file: File) -> str:
     return line.decode("utf-8", errors="replace")
 
 
-def _check_encoding(file: File, head: bytes) -> None:
-    """Raise an error if the first bytes are the mark of another encoding."""
+def _check_text(file: File, head: bytes) -> None:
+    """Raise an error if the first bytes are the mark of another format or encoding."""
+    binary = binary_format(head)
+    if binary is not None:
+        hint = "Convert it to CSV or Parquet first." if binary[1] is None else f"Let its name end with {binary[1]}."
+        raise InputError(f"{file.name} must hold text; it holds {binary[0]}.", hint=hint, argument="paths")
     found = next((name for mark, name in _OTHER_ENCODINGS.items() if head.startswith(mark)), None)
     if found is not None:
         raise InputError(
