@@ -319,3 +319,11 @@ def test_a_table_cannot_be_compared():
     table = cb.ScoreTable.from_arrays([0, 1], [0.1, 0.9])
     with pytest.raises(cb.InputError, match="got a ScoreTable, which does not keep the predictions per row"):
         cb.compare(table, {"a": [0.1, 0.9], "b": [0.2, 0.8]})
+
+
+def test_models_of_a_comparison_do_not_hold_the_arrays_of_their_designs():
+    y, x, _ = draw()
+    found = cb.compare(y, {"a": expit(x), "b": expit(1.2 * x)}, n_resamples=19)
+    for model in found.models.values():
+        assert model.details.coefficients
+        assert set(vars(model.details.measured.design)) == {"table", "rows"}
