@@ -342,3 +342,11 @@ def test_an_infinite_log_loss_is_shown_and_not_compared():
     assert "log loss" not in {d.metric for d in found.differences}
     assert [row[2] for row in found.cells()[-2:]] == [f"{cb.log_loss(y, np.clip(p, 0.1, 1)):.4f}", "inf"]
     assert found.to_dict()["scores"]["log loss"]["b"] is None
+
+
+def test_models_of_a_comparison_do_not_hold_the_arrays_of_their_designs():
+    y, x, _ = draw()
+    found = cb.compare(y, {"a": expit(x), "b": expit(1.2 * x)}, n_resamples=19)
+    for model in found.models.values():
+        assert model.details.coefficients
+        assert set(vars(model.details.measured.design)) == {"table", "rows"}

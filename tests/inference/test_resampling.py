@@ -132,7 +132,11 @@ def plan_of(table, n_bins=7):
     return _kernels.Plan(
         [cb.EqualWidth(n_bins)(table).start, np.zeros(1, dtype=np.int64)],
         [n_bins, 3],
-        [_kernels.TestedBlocks(size // 20, max(1, size // 5), 0.05), _kernels.TestedBlocks(0, size, 0.2)],
+        [
+            _kernels.TestedBlocks(size // 20, max(1, size // 5), 0.05),
+            _kernels.TestedBlocks(0, size, 0.2),
+            _kernels.TestedBlocks(math.isqrt(size), max(1, size // 5), 0.05),
+        ],
         [(score**2, 1 - 2 * score), (np.sqrt(score), score)],
     )
 

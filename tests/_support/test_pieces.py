@@ -1,0 +1,38 @@
+"""Elementwise arithmetic of long columns in pieces."""
+
+import numpy as np
+import pytest
+
+from calibrant._support.logits import expit
+from calibrant._support.pieces import in_pieces
+
+SIZES = [0, 1, 8191, 8192, 8193, 30_000]
+
+
+def logarithms(n, p):
+    return n * np.log(p) - np.log1p(-p) / 3
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_pieces_give_the_bytes_of_whole_columns(rng, size):
+    n, p = rng.integers(0, 5, size), rng.random(size)
+    whole = logarithms(n, p)
+    assert in_pieces(logarithms, n, p).tobytes() == whole.tobytes()
+    out = np.full(size, np.nan)
+    assert in_pieces(logarithms, n, p, out=out) is out
+    assert out.tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pieces_keep_the_type_and_the_shape(dtype):
+    column = np.linspace(0, 1, 20_000, dtype=dtype)
+    assert in_pieces(np.sqrt, column).dtype == dtype
+    assert in_pieces(np.sqrt, column.reshape(2, -1)).shape == (2, 10_000)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_expit_may_replace_its_argument(rng, size):
+    x = rng.normal(0, 300, size)
+    wanted = expit(x)
+    assert expit(x, out=x) is x
+    assert x.tobytes() == wanted.tobytes()
