@@ -157,7 +157,7 @@ def _value_with_interval(group: Evaluation, name: str) -> str:
 
 def widest_coverage(e: Evaluation) -> str | None:
     """Return the name of the metric of the widest central intervals; None if there is none."""
-    return next((name for name in reversed(e.metrics) if name.startswith("coverage of ")), None)
+    return next((name for name in reversed(tuple(e.metrics)) if name.startswith("coverage of ")), None)
 
 
 def _group_heading(e: Evaluation) -> str:
