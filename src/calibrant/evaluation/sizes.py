@@ -2,6 +2,8 @@
 
 from typing import Any, Protocol
 
+import numpy as np
+
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["bins_text", "mean_score", "n_rows", "n_used", "row_counts", "rows_text"]
@@ -27,7 +29,7 @@ def n_used(table: RowTable) -> int:
 
 def mean_score(table: ScoreTable) -> float:
     """Return the mean score of all rows."""
-    return float(table.n @ table.score / table.size)
+    return float(np.sum(table.n * table.score) / table.size)
 
 
 def row_counts(table: RowTable) -> dict[str, Any]:

@@ -295,16 +295,16 @@ def mean_difference(
         return PairedDifference(math.nan, math.nan, math.inf)
     w = np.ones(losses.size) if weight is None else weight.astype(np.float64)
     total = float(w.sum())
-    value = float(w @ (losses - others)) / total
+    value = float(np.sum(w * (losses - others))) / total
     terms = w * (losses - others - value)
     if cluster is not None:
         terms = np.bincount(cluster, weights=terms).astype(np.float64)
         effective = float(terms.size)
     else:
-        effective = total**2 / float(w @ w)
+        effective = total**2 / float(np.sum(w**2))
     if effective <= 1:
         return PairedDifference(value, 0.0, math.inf)
-    variance = float(terms @ terms) / total**2 * effective / (effective - 1)
+    variance = float(np.sum(terms**2)) / total**2 * effective / (effective - 1)
     return PairedDifference(value, variance, effective - 1)
 
 

@@ -236,7 +236,7 @@ class MeanTable:
         float
             The mean, in which an entry counts as often as it has rows, or by its weight.
         """
-        return float(values.mean()) if self.single else float(self.n @ values / self.size)
+        return float(values.mean()) if self.single else float(np.sum(self.n * values) / self.size)
 
     @property
     def mean_outcome(self) -> float:
