@@ -76,10 +76,10 @@ def test_a_name_that_is_too_long_is_refused(folder):
 @pytest.mark.skipif(os.name != "posix", reason="names of files are text on this system")
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_a_name_that_is_not_utf_8_is_refused(folder, ending):
-    name = os.fsdecode(b"caf\xe9." + ending.encode())
+    name = os.fsdecode(b"x\xe9." + ending.encode())
     (folder / name).write_text(ROWS)
     for paths in (name, ".", f"*.{ending}", [folder / name]):
-        with pytest.raises(InputError, match=r"must be UTF-8; got 'caf\\udce9.*Rename it first"):
+        with pytest.raises(InputError, match=r"must be UTF-8; got 'x\\udce9.*Rename it first"):
             scan(paths)
 
 

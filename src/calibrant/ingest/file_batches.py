@@ -124,7 +124,7 @@ class FileReader:
                 yield {name: replace(column, first_row=first) for name, column in read.items()}
                 first += batch.num_rows
             if part.file.format == "parquet":
-                check_rows(part.file, first, count_rows(part.file))
+                check_rows(part.file, first)
 
     def _arrow(self, part: _Part) -> Iterator[Any]:
         """Yield Arrow batches of a file."""

@@ -108,8 +108,9 @@ def count_rows(file: File) -> int:
         return int(pq.read_metadata(file.path).num_rows)
 
 
-def check_rows(file: File, found: int, known: int) -> None:
-    """Raise an error if a Parquet file holds another number of rows than its metadata states."""
+def check_rows(file: File, found: int, known: int | None = None) -> None:
+    """Raise an error if a Parquet file holds another number of rows than its metadata states, by default read again."""
+    known = count_rows(file) if known is None else known
     if known != found:
         raise file.error(f"its metadata state {known:,} rows, but {found:,} were found")
 

@@ -123,3 +123,23 @@ def test_no_file_is_left_behind(rows, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     audit_scan(tmp_path / "rows.parquet", y="event", p="score", features=FEATURES, n_resamples=0)
     assert not list(folder.iterdir())
+
+
+def test_labels_of_several_files_are_read_alike(rows, tmp_path):
+    frame = rows.sort_values("event")
+    frame["label"] = np.where(frame["event"] == 1, "fraud", "0")
+    (tmp_path / "all").mkdir()
+    frame.iloc[:200].to_csv(tmp_path / "all" / "1.csv", index=False)
+    frame.iloc[200:].to_csv(tmp_path / "all" / "2.csv", index=False)
+    assert set(frame["label"][:200]) == {"0"}
+    found = audit_scan(
+        tmp_path / "all", y="label", p="score", n_resamples=19, features="region", pos_label="fraud", random_state=1
+    )
+    frame.to_csv(tmp_path / "one.csv", index=False)
+    expected = audit_scan(
+        tmp_path / "one.csv", y="label", p="score", n_resamples=19, features="region", pos_label="fraud", random_state=1
+    )
+    assert numbers(found) == numbers(expected)
+    assert "event_absent" not in [note.code for note in found.notes]
+    with pytest.raises(cb.InputError, match="one type in all rows; got text after numbers"):
+        audit_scan(tmp_path / "all", y="label", p="score", n_resamples=19, features="region", pos_label=0)

@@ -249,16 +249,20 @@ class _Source:
         every = [*self.features, *name_forecast_features(self.kind, self.features)]
         counters = [FeatureCounter(name) for name in every]
         found = _Counted((), 0, 0, ())
+        is_absent = True  # the event, in all batches
         for rows, columns, given in self.batches(reader, progress):
             found.n_in += len(given)
             found.n_used += len(rows)
             found.notes = join_notes(found.notes, rows.notes)
+            is_absent &= not len(rows) or any(note.code == "event_absent" for note in rows.notes)
             for counter in counters if columns else ():
                 counter.add(replace(columns[counter.name], first_row=0))
             if rows.cluster is not None and len(rows):
                 found.clusters |= dict.fromkeys(encode(rows.cluster)[0], 0)
         if not found.n_used:
             raise InputError(f"At least one row must have no missing value; got none of {found.n_in:,}.")
+        if not is_absent:
+            found.notes = tuple(note for note in found.notes if note.code != "event_absent")
         found.features = tuple(counter.finish() for counter in counters)
         found.clusters = {label: i for i, label in enumerate(sort_labels(set(found.clusters)))}
         return found
