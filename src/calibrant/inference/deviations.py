@@ -142,7 +142,8 @@ def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, di
     name, unit = "bias by bin", "standard deviations of the outcome"
 
     def made(value: float, low: float, high: float) -> Deviation:
-        return Deviation(name, unit, *(scale * each / spread for each in (value, low, high)), margin, 1 - 2 * alpha)
+        value, low, high = (scale * each / spread for each in (value, low, high))
+        return Deviation(name, unit, value, low, high, margin, 1 - 2 * alpha)
 
     if not spread > 0 or not sums.known:
         return Deviation(name, unit, math.nan, math.nan, math.nan, margin, 1 - 2 * alpha)
