@@ -295,3 +295,21 @@ def test_checking_twice_changes_nothing():
     twice = check(once).select()
     assert once.notes == twice.notes
     assert (once.n_in, once.n_dropped, len(once)) == (twice.n_in, twice.n_dropped, len(twice)) == (200, 1, 199)
+
+
+class Tagged(np.ndarray):
+    """An array with an attribute that is called as the one of forecasts."""
+
+    kind = "x"
+
+
+def test_columns_with_a_kind_of_their_own_are_columns():
+    """A sparse array of pandas has the kind "integer" or "block", which is not one of a forecast."""
+    pd = pytest.importorskip("pandas")
+    y, p = np.array([0, 1, 1, 0]), np.array([0.1, 0.4, 0.8, 0.3])
+    expected = cb.ece(y, p)
+    assert cb.ece(pd.arrays.SparseArray(y), pd.arrays.SparseArray(p)) == expected
+    assert cb.ece(y, p.view(Tagged)) == expected
+    assert cb.regression.mae(y, p.view(Tagged)) == cb.regression.mae(y, p)
+    with pytest.raises(cb.InputError, match="must be a forecast of kind 'binary'; got Point"):
+        cb.ece(y, cb.Point(p))

@@ -1,9 +1,17 @@
-"""Properties that losses, norms, tests and scores declare and that inference reads."""
+"""Properties that losses, norms, tests, scores and forecasts declare and that inference reads."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T", bound=Callable[..., Any])
+
+_FORECAST_KINDS = ("binary", "multiclass", "labels", "point", "distribution")
+
+
+def declared_kind(forecast: Any) -> str | None:
+    """Return the kind that a forecast declares; None for columns, whose own `kind` may mean something else."""
+    kind = getattr(forecast, "kind", None)
+    return kind if isinstance(kind, str) and kind in _FORECAST_KINDS else None
 
 
 def declare(**properties: Any) -> Callable[[T], T]:

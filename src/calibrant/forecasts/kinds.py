@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.properties import declared_kind
 from calibrant.forecasts.frozen import is_frozen
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["KINDS", "forecast_kind"]
-
-KINDS = ("binary", "multiclass", "labels", "point", "distribution")
+__all__ = ["forecast_kind"]
 
 
 def forecast_kind(y_true: Any, forecast: Any) -> str:
@@ -19,8 +18,8 @@ def forecast_kind(y_true: Any, forecast: Any) -> str:
     >>> forecast_kind([0, 1], [0.2, 0.7]), forecast_kind([0, 1], [[0.8, 0.2], [0.3, 0.7]])
     ('binary', 'multiclass')
     """
-    kind = getattr(forecast, "kind", None)
-    if isinstance(kind, str) and kind in KINDS:
+    kind = declared_kind(forecast)
+    if kind is not None:
         return kind
     if isinstance(y_true, MeanTable):
         return "point"

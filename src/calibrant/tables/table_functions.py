@@ -9,6 +9,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, over
 
 from calibrant._support.errors import CalibrantWarning, InputError, Note
 from calibrant._support.option_checks import check_keywords
+from calibrant._support.properties import declared_kind
 from calibrant._support.typing import Column
 from calibrant.tables.score_table import ScoreTable, count_columns
 
@@ -92,8 +93,8 @@ class TableReader(Generic[T]):
 
     def column(self, prediction: Any) -> Any:
         """Return the predictions of a forecast that declares its kind, such as `Point`."""
-        kind = getattr(prediction, "kind", None)
-        if not isinstance(kind, str):
+        kind = declared_kind(prediction)
+        if kind is None:
             return prediction
         if kind != self.forecast_kind:
             raise InputError(
