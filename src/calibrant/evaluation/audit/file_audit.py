@@ -272,11 +272,7 @@ class _Source:
     ) -> AuditRows:
         """Read the files for the second time, and write encoded rows to a folder."""
         n, shape = counted.n_used, (len(counted.features), counted.n_used)
-<<<<<<< HEAD
         kinds: dict[str, type[np.generic]] = {"y": np.float64, "p": np.float64}
-=======
-        kinds: dict[str, Any] = {"y": np.float64, "p": np.float64}
->>>>>>> hard41c
         kinds |= {} if self.weighting is None else {"w": np.float64}
         kinds |= {} if self.cluster is None else {"c": np.int64}
         with temporary_writes(folder):
