@@ -153,8 +153,9 @@ def json_fault(error: Exception) -> str:
 
 def _keys(file: File) -> list[str]:
     """Return the names in the first object of a file of JSON lines."""
+    line = first_line(file)
     try:
-        first = json.loads(first_line(file), object_pairs_hook=lambda pairs: [name for name, _ in pairs])
+        first = json.loads(line, object_pairs_hook=lambda pairs: [name for name, _ in pairs])
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file.name}, line 1 must be JSON: {json_fault(error)}.", argument="paths", row=0) from error
     if not isinstance(first, list) or not all(isinstance(name, str) for name in first):
