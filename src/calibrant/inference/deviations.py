@@ -247,7 +247,7 @@ def coverage_deviation(u: Floats, forecast: Any, cluster: Ints | None, margin: f
         "",
         value,
         max(0.0, value - noise),
-        value + float(stdtrit(m - 1, 1 - alpha)) * error,
+        min(1.0, value + float(stdtrit(m - 1, 1 - alpha)) * error),  # of a mean of differences of shares
         margin,
         1 - 2 * alpha,
     )

@@ -15,6 +15,7 @@ __all__ = ["IndependentTerms", "cluster_terms", "row_terms"]
 # Largest squared skewness over the number of terms for which a mean is tested in both directions. Chosen by simulation
 # (docs/studies/regression_error_rates.csv).
 _SKEWNESS_LIMIT = 0.2
+_FEWEST = 2 - 1e-9  # units: with fewer effective ones, a single row determines mean and variance
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,14 @@ class IndependentTerms:
         Each term less the mean term; they add up to 0.
     count : ndarray
         Number of units with each of these terms.
+    effective : float, optional
+        Effective number of units, where few of them have most of the weight; else all count.
     """
 
     total: float
     deviation: Floats
     count: Any
+    effective: float | None = None
 
     @property
     def size(self) -> float:
@@ -41,9 +45,14 @@ class IndependentTerms:
         return float(np.sum(self.count))
 
     @property
+    def observations(self) -> float:
+        """Number of units that determine the variance."""
+        return self.size if self.effective is None else min(self.size, self.effective)
+
+    @property
     def error(self) -> float:
         """Standard error of the sum."""
-        m, unit = self.size, power_of_two(self.deviation)
+        m, unit = self.observations, power_of_two(self.deviation)
         d = self.deviation / unit
         return unit * math.sqrt(m / (m - 1) * float(np.sum(self.count * d**2))) if m > 1 else math.nan
 
@@ -74,8 +83,8 @@ class IndependentTerms:
         """
         from scipy.special import stdtr
 
-        m, error = self.size, self.error
-        if not m > 1 or math.isnan(error):
+        m, error = self.observations, self.error
+        if m < _FEWEST or math.isnan(error):
             return math.nan, math.nan, False
         if error == 0:
             return (0.0, 1.0, False) if self.total == 0 else (math.copysign(math.inf, self.total), 0.0, False)
@@ -99,7 +108,7 @@ def row_terms(table: MeanTable, values: Floats, cluster: Ints | None) -> Indepen
     if cluster is not None:
         return cluster_terms(total, cluster, weight * away)
     if table.importance:
-        return IndependentTerms(total, weight * away, np.ones(len(table)))
+        return IndependentTerms(total, weight * away, np.ones(len(table)), float(table.effective_size))
     return IndependentTerms(total, away, weight)
 
 
