@@ -164,6 +164,6 @@ def test_the_report_names_the_file_and_the_columns_in_its_commands(scores, call)
     Path("my scores.csv").write_text(Path("scores.csv").read_text())
     call("evaluate", "my scores.csv", "-y", "y", "-p", "p", *FEW, "--html", "report.html")
     page = html.unescape(Path("report.html").read_text())
-    assert "calibrant fit 'my scores.csv' --label y --score p --method" in page
+    assert "calibrant fit 'my scores.csv' --label y --score p \\\n  --method" in page
     call("compare", "scores.csv", "-y", "y", "-p", "p", "-p", "q", *FEW, "--html", "both.html")
-    assert "calibrant fit scores.csv --label y --score p --method" in Path("both.html").read_text()
+    assert "calibrant fit scores.csv --label y --score p \\\n  --method" in Path("both.html").read_text()

@@ -10,6 +10,7 @@ import calibrant as cb
 click = pytest.importorskip("click", reason="click is not installed")
 pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+from calibrant._support.properties import FORECAST_KINDS  # noqa: E402
 from calibrant._support.sql_dialects import DIALECTS  # noqa: E402
 from calibrant.cli import forecast_columns, options  # noqa: E402
 from calibrant.cli.main import COMMANDS, calibrant  # noqa: E402
@@ -20,7 +21,6 @@ from calibrant.evaluation.settings import (  # noqa: E402
     PROPORTION_MARGIN,
 )
 from calibrant.export.scored_files import calibrate_file  # noqa: E402
-from calibrant.forecasts import kinds  # noqa: E402
 from calibrant.monitor.service.service_settings import ServiceSettings  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,
@@ -144,7 +144,7 @@ def test_the_default_numbers_of_resamples_are_shown():
 
 
 def test_each_kind_of_forecast_has_an_option():
-    assert set(forecast_columns.KINDS.values()) == set(kinds.KINDS)
+    assert set(forecast_columns.KINDS.values()) == set(FORECAST_KINDS)
     for command in ("evaluate", "check", "compare"):
         assert set(forecast_columns.KINDS) <= {option.name for option in options_of(command)}
 

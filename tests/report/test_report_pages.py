@@ -290,6 +290,6 @@ def test_print_has_no_controls_and_white_paper(opened, pages):
 
 def test_commands_of_the_advice_name_the_rows_that_are_known(results):
     (action,) = advice(results["rare"], "m0")
-    assert "calibrant fit rows.csv --label outcome --score score --method" in action.code
+    assert "calibrant fit rows.csv --label outcome --score score \\\n  --method" in action.code
     (action,) = advice(results["rare"], "m0", "loans.parquet --label default --score pd")
-    assert "calibrant fit loans.parquet --label default --score pd --method" in action.code
+    assert "calibrant fit loans.parquet --label default --score pd \\\n  --method" in action.code

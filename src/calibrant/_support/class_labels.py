@@ -160,11 +160,11 @@ def _needs_pos_label(column: ColumnData) -> InputError:
     if len(distinct) > 2:
         return _too_many_labels(column, distinct)
     counts = np.bincount(code[code >= 0], minlength=len(distinct))
-    # The event is usually the rarer label.
-    rarer = distinct[len(distinct) - 1 - int(np.argmin(counts[::-1]))]  # of equally many the last
+    # The event is usually the rarer label; where it is not much rarer, the last one, as 1 of -1 and 1.
+    event = distinct[int(np.argmin(counts)) if 2 * counts.min() < counts.max() else -1]
     return column.error(
         f"must hold 0 and 1; got the labels {_shown(distinct)}.",
-        hint="Say which label is the event, for example " + Argument("pos_label", rarer) + ".",
+        hint="Say which label is the event, for example " + Argument("pos_label", event) + ".",
         row=0,
         value=distinct[0],
     )

@@ -5,13 +5,13 @@ from typing import Any, TypeVar
 
 T = TypeVar("T", bound=Callable[..., Any])
 
-_FORECAST_KINDS = ("binary", "multiclass", "labels", "point", "distribution")
+FORECAST_KINDS = ("binary", "multiclass", "labels", "point", "distribution")
 
 
 def declared_kind(forecast: Any) -> str | None:
     """Return the kind that a forecast declares; None for columns, whose own `kind` may mean something else."""
     kind = getattr(forecast, "kind", None)
-    return kind if isinstance(kind, str) and kind in _FORECAST_KINDS else None
+    return kind if isinstance(kind, str) and kind in FORECAST_KINDS else None
 
 
 def declare(**properties: Any) -> Callable[[T], T]:
