@@ -478,7 +478,10 @@ def test_a_table_equals_only_tables_and_is_not_hashable():
         TABLE + 1
 
 
-@pytest.mark.parametrize(("labels", "rarer"), [(["good", "good", "bad"], "bad"), ([2, 1, 2], 1), (["a", "b"], "b")])
-def test_the_rarer_label_is_suggested_as_the_event(labels, rarer):
-    with pytest.raises(cb.InputError, match=f"for example pos_label={rarer!r}"):
+@pytest.mark.parametrize(
+    ("labels", "event"),
+    [(["good", "good", "good", "bad"], "bad"), ([2, 1, 2, 2], 1), ([-1, 1, 1], 1), (["a", "b"], "b")],
+)
+def test_a_much_rarer_label_is_suggested_as_the_event_and_else_the_last(labels, event):
+    with pytest.raises(cb.InputError, match=f"for example pos_label={event!r}"):
         cb.ece(labels, np.linspace(0.2, 0.8, len(labels)))
