@@ -83,7 +83,8 @@ def json_objects(file: File, block: Block, names: Sequence[str] | None = None) -
         line, repeats = block.first_line + place, _Repeats(names)
         try:
             found = json.loads(raw.decode("utf-8"), object_pairs_hook=repeats.join)
-            json.dumps(found, ensure_ascii=False).encode("utf-8") if b"\\u" in raw else None
+            if b"\\u" in raw:  # half of a surrogate pair cannot be encoded
+                json.dumps(found, ensure_ascii=False).encode("utf-8")
         except UnicodeDecodeError as error:
             raise file.error("it is not UTF-8", line=line) from error
         except UnicodeEncodeError as error:
