@@ -167,6 +167,20 @@ def test_sample_sizes_are_described_in_words():
     assert found.to_dict()["detect_events"] == found.detect_events == np.ceil(0.05 * found.detect)
 
 
+def test_plans_ask_for_no_more_information_than_they_need(monkeypatch):
+    asked = []
+
+    def recorded(scores, information, margin, alpha):
+        asked.append(information)
+        return equivalence_power(scores, information, margin, alpha)
+
+    monkeypatch.setattr("calibrant.inference.equivalence_power.equivalence_power", recorded)
+    needed = information_needed(0.01)
+    assert needed <= max(asked) < 2 * needed
+    assert math.isinf(information_needed(1e-9))
+    assert max(asked) == pytest.approx(2**53)
+
+
 def test_rows_to_decide_are_those_that_the_rows_at_hand_lack():
     assert rows_to_decide(10_000, 2_500, 0.1, 0.05) == 0
     more = rows_to_decide(1_000, 90, 0.1, 0.05)

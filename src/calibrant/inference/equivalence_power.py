@@ -125,10 +125,11 @@ def information_needed(
         return power - equivalence_power(scores, float(np.exp(log_information)), margin, alpha)
 
     low = high = float(np.log(MIN_INFORMATION))
-    if lacking(math.log(MOST_ROWS)) > 0:
-        return math.inf
+    most = math.log(MOST_ROWS)
     while lacking(high) > 0:
-        low, high = high, high + 0.5
+        if high == most:
+            return math.inf
+        low, high = high, min(high + 0.5, most)
     return float(np.exp(find_root(lacking, low, high, xtol=1e-4))) if high > low else MIN_INFORMATION
 
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <vector>
 
@@ -246,14 +247,9 @@ class Replicates {
     }
 
     void simulate(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
-        std::vector<Counts64<Count>> n(1), k(std::min(count, kTogether));
-        for (auto* each : {&n, &k})
-            for (auto& counts : *each) counts.resize(rows_.entries);
-        std::copy_n(rows_.n, rows_.entries, n[0].count.begin());
-        n[0].add(loops);
-        std::vector<Scores64> scores(1);
-        Scores64::add(loops, n, 1, score_.data(), scores);
-        const auto of_rows = linear_sums(loops, n, 1, &Plan::Linear::a);
+        const RowSums& rows = row_sums(loops);
+        std::vector<Counts64<Count>> k(std::min(count, kTogether));
+        for (auto& counts : k) counts.resize(rows_.entries);
         PooledVector<std::uint8_t> drawn(event_.size());
         Workspace space;
         for (std::size_t r = 0; r < count; r += kTogether) {
@@ -265,7 +261,7 @@ class Replicates {
             }
             const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b, rows_.single);
             for (std::size_t j = 0; j < some; ++j)
-                measure(loops, n[0], k[j], scores[0], add(of_rows[0], of_events[j]), advance(out, r + j), space);
+                measure(loops, rows.n[0], k[j], rows.scores[0], add(rows.linear[0], of_events[j]), advance(out, r + j), space);
         }
     }
 
@@ -331,6 +327,26 @@ class Replicates {
 
   private:
     using Times = std::vector<Counts64<std::uint8_t>>;
+
+    // What all null replicates share: they have the rows of the table.
+    struct RowSums {
+        std::once_flag computed;
+        std::vector<Counts64<Count>> n = std::vector<Counts64<Count>>(1);
+        std::vector<Scores64> scores = std::vector<Scores64>(1);
+        std::vector<std::vector<double>> linear;
+    };
+
+    const RowSums& row_sums(const Loops& loops) const {
+        RowSums& rows = *row_sums_;
+        std::call_once(rows.computed, [&] {
+            rows.n[0].resize(rows_.entries);
+            std::copy_n(rows_.n, rows_.entries, rows.n[0].count.begin());
+            rows.n[0].add(loops);
+            Scores64::add(loops, rows.n, 1, score_.data(), rows.scores);
+            rows.linear = linear_sums(loops, rows.n, 1, &Plan::Linear::a);
+        });
+        return rows;
+    }
 
     // Writes the draws of each row in the order of the table. Words hold the draws of a row in all replicates, so that each
     // row is looked up once.
@@ -579,6 +595,7 @@ class Replicates {
     PooledVector<double> score_;
     PooledVector<std::uint8_t> event_;  // 0xff for rows with the event
     std::vector<std::size_t> tied_;    // entries of several rows
+    std::unique_ptr<RowSums> row_sums_ = std::make_unique<RowSums>();
 };
 
 }  // namespace calibrant

@@ -131,8 +131,10 @@ class PyReplicates {
     }
 
     static void check_order(Input<std::int32_t> order, std::size_t size) {
-        const auto inside = [size](std::int32_t row) { return row >= 0 && static_cast<std::size_t>(row) < size; };
-        require(order.shape(0) == size && std::all_of(order.data(), order.data() + size, inside),
+        std::uint32_t largest = 0;  // a negative number becomes one above 2^31
+        if (order.shape(0) == size)
+            for (std::size_t i = 0; i < size; ++i) largest = std::max(largest, static_cast<std::uint32_t>(order.data()[i]));
+        require(order.shape(0) == size && size <= std::size_t{1} << 31 && (size == 0 || largest < size),
                 "order must have a row of the data for each row of the table");
     }
 
