@@ -20,6 +20,7 @@ from calibrant.tables.score_table import ScoreTable, add_up, check_resolution
 
 __all__ = [
     "FINEST_GRID",
+    "BatchLabels",
     "BatchReader",
     "CheckedBatch",
     "CountAdder",
@@ -95,13 +96,53 @@ class CheckedBatch:
     sums: EngineSums | None = None  # None: each is one row
 
 
+class BatchLabels:
+    """The events of batches of outcomes. A batch may have one of two labels, so those of all batches are collected."""
+
+    def __init__(self, pos_label: object) -> None:
+        self.pos_label = pos_label
+        self._labels: set[Any] = set()
+
+    def events(self, y: ColumnData) -> ColumnData:
+        """Return the outcomes of a batch as 0 and 1."""
+        if self.pos_label is None:
+            return class_labels.events(y)
+        self._labels |= set(class_labels.classes(y))
+        if len(self._labels) > 2:
+            raise self._too_many(y)
+        values = np.zeros(len(y), dtype=np.int8)
+        present = ~y.mask
+        values[present] = y.values[present] == self.pos_label
+        return replace(y, values=values)
+
+    def finish(self, name: str) -> list[Note]:
+        """Check the labels of all batches against `pos_label`; a note where no row has it."""
+        if self.pos_label is None or any(label == self.pos_label for label in self._labels):
+            return []
+        if len(self._labels) == 2:
+            raise class_labels.unknown_pos_label(name, sorted(self._labels, key=repr), self.pos_label)
+        return [Note("event_absent", 1, f"No row has the label of the event, {self.pos_label!r}.")]
+
+    def _too_many(self, y: ColumnData) -> InputError:
+        shown = ", ".join(sorted(map(repr, self._labels)))
+        numbers = {parse_number(label.strip()) if isinstance(label, str) else label for label in self._labels}
+        if isinstance(self.pos_label, str) and len(numbers) <= 2 and None not in numbers:
+            return InputError(
+                Argument("pos_label")
+                + f" must be a number to compare labels as numbers; got the text {self.pos_label!r}.",
+                hint=f"As text, {y.name} has the labels {shown}.",
+                value=self.pos_label,
+            )
+        return y.error(f"must have two labels; got {shown}.", hint="A binary metric needs two labels.")
+
+
 class BatchReader:
     """Validates the columns of one model, batch by batch, and collects notes and labels over all batches."""
 
     def __init__(self, options: CountOptions, weighting: Weighting | None = None) -> None:
         self.options, self.weighting = options, weighting
         self.notes: tuple[Note, ...] = ()
-        self._labels: set[Any] = set()
+        self._labels = BatchLabels(options.pos_label)
 
     def __call__(self, y: ColumnData, p: ColumnData, w: ColumnData | None = None) -> CheckedBatch:
         """Validate one batch."""
@@ -109,7 +150,7 @@ class BatchReader:
             return CheckedBatch(y.values, p.values, None, None)
         importance = self.weighting is not None and self.weighting.importance
         _columns.check_lengths([y, p] if w is None else [y, p, w])
-        rows = Rows(y, (p,), w, importance, missing=self.options.missing).check(self._events, _columns.scores)
+        rows = Rows(y, (p,), w, importance, missing=self.options.missing).check(self._labels.events, _columns.scores)
         complete = rows.complete()
         noted = [note for note in rows.notes if note.code in ("clipped", "float16")]
         self.notes = join_notes(self.notes, noted)
@@ -127,39 +168,9 @@ class BatchReader:
         events = y.values.dtype.kind == "b" or (y.values.min() >= 0 and y.values.max() <= 1)
         return bool(events and p.values.min() >= 0 and p.values.max() <= 1)  # False if one is NaN
 
-    def _events(self, y: ColumnData) -> ColumnData:
-        if self.options.pos_label is None:
-            return class_labels.events(y)
-        # A batch may have only one of the two labels, so they are collected over all batches.
-        self._labels |= set(class_labels.classes(y))
-        if len(self._labels) > 2:
-            raise self._too_many_labels(y)
-        values = np.zeros(len(y), dtype=np.int8)
-        present = ~y.mask
-        values[present] = y.values[present] == self.options.pos_label
-        return replace(y, values=values)
-
-    def _too_many_labels(self, y: ColumnData) -> InputError:
-        shown = ", ".join(sorted(map(repr, self._labels)))
-        wanted = self.options.pos_label
-        numbers = {parse_number(label.strip()) if isinstance(label, str) else label for label in self._labels}
-        if isinstance(wanted, str) and len(numbers) <= 2 and None not in numbers:
-            return InputError(
-                Argument("pos_label") + f" must be a number to compare labels as numbers; got the text {wanted!r}.",
-                hint=f"As text, {y.name} has the labels {shown}.",
-                value=wanted,
-            )
-        return y.error(f"must have two labels; got {shown}.", hint="A binary metric needs two labels.")
-
     def finish(self, name: str) -> None:
-        """Check the labels of all batches against `pos_label`."""
-        wanted = self.options.pos_label
-        if wanted is None or any(label == wanted for label in self._labels):
-            return
-        if len(self._labels) == 2:
-            raise class_labels.unknown_pos_label(name, sorted(self._labels, key=repr), wanted)
-        text = f"No row has the label of the event, {wanted!r}."
-        self.notes = join_notes(self.notes, [Note("event_absent", 1, text)])
+        """Check the labels of all batches."""
+        self.notes = join_notes(self.notes, self._labels.finish(name))
 
 
 class MemoryGuard:

@@ -143,3 +143,15 @@ def test_labels_of_several_files_are_read_alike(rows, tmp_path):
     assert "event_absent" not in [note.code for note in found.notes]
     with pytest.raises(cb.InputError, match="one type in all rows; got text after numbers"):
         audit_scan(tmp_path / "all", y="label", p="score", n_resamples=19, features="region", pos_label=0)
+
+
+def test_a_third_label_of_another_batch_is_an_error(rows, tmp_path):
+    frame = rows.assign(label=np.where(rows["event"] == 1, "fraud", "legal"))
+    frame.iloc[:200].to_csv(tmp_path / "1.csv", index=False)
+    frame.iloc[200:].assign(label="unknown").to_csv(tmp_path / "2.csv", index=False)
+    with pytest.raises(cb.InputError, match="label in 2.csv must have two labels; got 'fraud', 'legal', 'unknown'"):
+        audit_scan(tmp_path, y="label", p="score", features="region", pos_label="fraud")
+    with pytest.raises(cb.InputError, match="pos_label must be one of the labels of label"):
+        audit_scan(tmp_path / "1.csv", y="label", p="score", features="region", pos_label="Fraud")
+    with pytest.raises(cb.InputError, match="must have two labels|one type"):
+        audit_scan(tmp_path, y="label", p="score", features="region", pos_label="Fraud")

@@ -23,7 +23,7 @@ from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.evaluation.audit.result import Audit
 from calibrant.evaluation.audit.segment_audit import audit_sample, check_settings
 from calibrant.forecasts.point import Point
-from calibrant.ingest.counting import Weighting
+from calibrant.ingest.counting import BatchLabels, Weighting
 from calibrant.ingest.file_batches import Batch, FileReader
 from calibrant.ingest.files import Paths, find_files
 from calibrant.ingest.formats import Format
@@ -195,13 +195,16 @@ class _Source:
         found = [name for name in self.features if name in batch and name not in numbers and _are_numbers(batch[name])]
         return FileReader(files, self.names, [*numbers, *found], memory_limit)
 
-    def batches(self, reader: FileReader, progress: bool | None) -> Iterator[tuple[Rows, dict[str, ColumnData], Rows]]:
+    def batches(
+        self, reader: FileReader, labels: BatchLabels, progress: bool | None
+    ) -> Iterator[tuple[Rows, dict[str, ColumnData], Rows]]:
         """Yield the used rows of each batch, their features, and the rows that were read."""
         described = name_forecast_features(self.kind, self.features)
-        labels = self.kind == "binary" and not isinstance(self.pos_label, str)
-        for batch in reader.batches(progress, labels=labels):
+        as_numbers = self.kind == "binary" and not isinstance(self.pos_label, str)
+        for batch in reader.batches(progress, labels=as_numbers):
             reader.check_labels()
-            given = self._rows(batch)
+            y = batch[self.y]
+            given = self._rows(batch, labels.events(y) if labels.pos_label is not None else y)
             if self.missing == "drop" and given.is_empty:
                 lost = len(given)
                 yield replace(given.part(slice(0, 0)), n_in=lost, dropped=(missing_note(lost),)), {}, given
@@ -212,22 +215,21 @@ class _Source:
             columns |= dict(zip(described, own, strict=True))
             yield replace(rows, forecasts=rows.forecasts[:1]), columns, given
 
-    def _rows(self, batch: Batch) -> Rows:
+    def _rows(self, batch: Batch, y: ColumnData) -> Rows:
         weight = None if self.weighting is None else batch[self.weighting.name]
         forecast: Any = batch[self.forecasts[0]]
         if self.kind == "multiclass":
             matrix = [np.where(c.mask, np.nan, c.values) for c in (_columns.numbers(batch[n]) for n in self.forecasts)]
             forecast = ClassProbabilities.read(np.column_stack(matrix), "p")
-        places = ColumnData("rows", np.arange(len(batch[self.y])), None)
+        places = ColumnData("rows", np.arange(len(y)), None)
         return Rows(
-            batch[self.y],
+            y,
             (forecast, places),
             weight,
             self.weighting is not None and self.weighting.importance,
             None if self.cluster is None else batch[self.cluster],
-            pos_label=self.pos_label,
             missing=self.missing,
-            n_in=len(batch[self.y]),
+            n_in=len(y),
         )
 
     def _checked(self, rows: Rows) -> tuple[Rows, list[ColumnData]]:
@@ -249,20 +251,18 @@ class _Source:
         every = [*self.features, *name_forecast_features(self.kind, self.features)]
         counters = [FeatureCounter(name) for name in every]
         found = _Counted((), 0, 0, ())
-        is_absent = True  # the event, in all batches
-        for rows, columns, given in self.batches(reader, progress):
+        labels = BatchLabels(self.pos_label)
+        for rows, columns, given in self.batches(reader, labels, progress):
             found.n_in += len(given)
             found.n_used += len(rows)
             found.notes = join_notes(found.notes, rows.notes)
-            is_absent &= not len(rows) or any(note.code == "event_absent" for note in rows.notes)
             for counter in counters if columns else ():
                 counter.add(replace(columns[counter.name], first_row=0))
             if rows.cluster is not None and len(rows):
                 found.clusters |= dict.fromkeys(encode(rows.cluster)[0], 0)
         if not found.n_used:
             raise InputError(f"At least one row must have no missing value; got none of {found.n_in:,}.")
-        if not is_absent:
-            found.notes = tuple(note for note in found.notes if note.code != "event_absent")
+        found.notes = join_notes(found.notes, labels.finish(self.y))
         found.features = tuple(counter.finish() for counter in counters)
         found.clusters = {label: i for i, label in enumerate(sort_labels(set(found.clusters)))}
         return found
@@ -279,7 +279,7 @@ class _Source:
             codes, coarse = (_mapped(folder / name, np.uint8, shape) for name in ("codes", "coarse"))
             columns = {name: _mapped(folder / name, kind, (n,)) for name, kind in kinds.items()}
         start = 0
-        for rows, features, _ in self.batches(reader, progress):
+        for rows, features, _ in self.batches(reader, BatchLabels(self.pos_label), progress):
             if not len(rows):
                 continue
             end = start + len(rows)
