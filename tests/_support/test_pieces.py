@@ -1,10 +1,12 @@
-"""Elementwise arithmetic of long columns in pieces."""
+"""Arithmetic of long columns in pieces."""
+
+import math
 
 import numpy as np
 import pytest
 
 from calibrant._support.logits import expit
-from calibrant._support.pieces import in_pieces
+from calibrant._support.pieces import dot, gram, in_pieces
 
 SIZES = [0, 1, 8191, 8192, 8193, 30_000]
 
@@ -36,3 +38,17 @@ def test_expit_may_replace_its_argument(rng, size):
     wanted = expit(x)
     assert expit(x, out=x) is x
     assert x.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_sums_of_products_are_those_of_exact_arithmetic(rng, size):
+    n, p = rng.integers(0, 5, size), rng.random(size)
+    assert dot(n, p) == pytest.approx(math.fsum(n * p), rel=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 3), (10_000, 1, 1), (10_001, 2, 3), (3_000, 16, 16), (3_000, 20, 30)])
+def test_products_of_matrices_equal_those_of_whole_ones(rng, shape):
+    size, *columns = shape
+    a, b = (rng.normal(size=(size, count)) for count in columns)
+    assert gram(a, b).shape == tuple(columns)
+    assert gram(a, b) == pytest.approx(a.T @ b, rel=1e-12, abs=1e-11)

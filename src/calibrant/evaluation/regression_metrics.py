@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import InputError
+from calibrant._support.pieces import dot
 from calibrant._support.typing import Floats, Ints
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.inference.estimates import Estimate, from_error, from_influence
@@ -208,7 +209,7 @@ def _clustered(covered: Coverage, y: Floats, forecast: Any, cluster: Ints) -> Co
         low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
         sums = np.bincount(cluster, weights=((y >= low) & (y <= high)) - observed)
         m = sums.size
-        error = math.sqrt(m / max(m - 1, 1) * float(sums @ sums)) / y.size
+        error = math.sqrt(m / max(m - 1, 1) * dot(sums, sums)) / y.size
         e = from_error("", float(observed), error, m - 1, null=float(level), level=covered.confidence_level)
         for name, value in (("low", max(e.low, 0.0)), ("high", min(e.high, 1.0)), ("pvalue", e.pvalue or 0.0)):
             found[name].append(value)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.arrays import power_of_two
+from calibrant._support.pieces import dot
 from calibrant._support.typing import Floats, Ints
 from calibrant.tables.mean_table import MeanTable
 
@@ -104,7 +105,7 @@ def row_terms(table: MeanTable, values: Floats, cluster: Ints | None) -> Indepen
     """Return the terms of the weighted sum of `values`, one for each entry of the table."""
     weight = table.n.astype(np.float64)
     away = values - table.average(values)
-    total = float(weight @ values)
+    total = dot(weight, values)
     if cluster is not None:
         return cluster_terms(total, cluster, weight * away)
     if table.importance:

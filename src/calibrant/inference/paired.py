@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.cached_properties import cached_property
-from calibrant._support.pieces import in_pieces
+from calibrant._support.pieces import dot, in_pieces
 from calibrant._support.random_streams import Stream
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.inference.design import Design
@@ -236,7 +236,7 @@ def _score_variance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[Log
         terms *= rows.weight
     if rows.cluster is not None:
         terms = np.bincount(rows.cluster, weights=terms, minlength=rows.n_draws).astype(np.float64)
-    return float(terms @ terms)
+    return dot(terms, terms)
 
 
 def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> Floats:

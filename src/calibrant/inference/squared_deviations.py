@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant._support.cached_properties import cached_property
+from calibrant._support.pieces import dot
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.paired import PairedDifference
 
@@ -237,7 +238,7 @@ def deviation_difference(model: SquaredDeviation, baseline: SquaredDeviation, ro
     terms = model.influence - baseline.influence
     cross = model.squared_covariance(baseline)
     second = 2 * (model.own_square + baseline.own_square - 2 * cross)
-    first = float(terms @ terms) * rows.correction
+    first = dot(terms, terms) * rows.correction
     equal = _variance_if_equal(model, baseline, rows) + second
     value, scale = model.value - baseline.value, model.observed + baseline.observed
     # Errors that do not vary: a difference above rounding is certain.
@@ -252,13 +253,13 @@ def _variance_if_equal(model: SquaredDeviation, baseline: SquaredDeviation, rows
     F / (4 T) without removing chance from T. Estimates are pooled with the weights 1 / L.
     """
     both = (model, baseline)
-    first = [float(each.influence @ each.influence) * rows.correction for each in both]
+    first = [dot(each.influence, each.influence) * rows.correction for each in both]
     if not min(*first, *(each.observed for each in both)) > 0:
         return 0.0
     rate = [f / (4 * each.observed) for f, each in zip(first, both, strict=True)]
     pooled = sum(each.value / r for r, each in zip(rate, both, strict=True)) / sum(1 / r for r in rate)
     a, b = (4 * r * max(pooled, 0.0) for r in rate)
-    covariance = float(model.influence @ baseline.influence) * rows.correction
+    covariance = dot(model.influence, baseline.influence) * rows.correction
     return a + b - 2 * covariance * math.sqrt(a * b / (first[0] * first[1]))
 
 

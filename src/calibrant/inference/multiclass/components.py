@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._support.cached_properties import cached_property
+from calibrant._support.pieces import dot, gram
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.inference.binary_components import IMPOSSIBLE, binary_components
 from calibrant.inference.design import Design
@@ -179,7 +180,7 @@ class Cells:
         found = np.zeros((len(self), len(self)))
         for start in range(0, count, _CLUSTER_BLOCK):
             scaled = (self.clusters[start : start + _CLUSTER_BLOCK] - mean) * root
-            found += scaled.T @ scaled
+            found += gram(scaled, scaled)
         found *= count / (count - 1)
         return found
 
@@ -290,13 +291,13 @@ def temperature(rows: ClassRows, whole: Cells, shifted: Bools) -> list[TestResul
         residual[block] = x[np.arange(len(p)), rows.code[block]]
         q *= x
         q *= x
-        model += float(counts @ (q @ mean))
+        model += dot(counts, q @ mean)
         q *= x
-        third += float(counts @ (q @ mean**2))
-    variance = max(model, float(rows.squares @ residual**2))
+        third += dot(counts, q @ mean**2)
+    variance = max(model, dot(rows.squares, residual**2))
     if not variance > 1e-12 * whole.bins.information.sum():  # equal probabilities of all classes have no temperature
         return []
-    score = float(rows.counts @ residual)
+    score = dot(rows.counts, residual)
     statistic = score / variance**0.5
     pvalue = skewed_two_sided(statistic, third / variance**1.5, rows.degrees if rows.cluster is None else np.inf)
     if rows.cluster is not None:
@@ -330,9 +331,9 @@ def class_shifts(rows: ClassRows, whole: Cells, shifted: Bools) -> Floats | None
         for block, p in rows.blocks():
             q = _moved(p, np.log(np.maximum(p, _STEP, dtype=np.float32)), single)
             counts = rows.counts[block].astype(np.float32)
-            expected += counts @ q
+            expected += gram(counts[:, None], q)[0]
             q *= q
-            squares += counts @ q
+            squares += gram(counts[:, None], q)[0]
         information = np.maximum(expected - squares, 0.0)
         wanted = np.maximum(observed - penalty * shifts, 1e-3 * observed)
         reach = expected / np.maximum(2 * information + penalty, _NOTHING)
@@ -363,11 +364,11 @@ def _orthogonal(rows: ClassRows, shifts: Floats | None) -> Floats:
         counts, logs = rows.counts[block], np.log(np.maximum(p, _STEP))
         q = _moved(p, logs, shifts)
         logs -= np.einsum("ij,ij->i", q, logs)[:, None]
-        expected += counts @ q
+        expected += gram(counts[:, None], q)[0]
         slope += np.einsum("i,ij,ij->j", counts, q, logs)
         if shifts is not None:
             q *= np.sqrt(counts[:, None])
-            products += q.T @ q
+            products += gram(q, q)
     hessian = np.diag(expected) - products
     # A shift of all classes changes nothing, and a class of probability 0 has none.
     hessian += expected.sum() / rows.n_classes**2

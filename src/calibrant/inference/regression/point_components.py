@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant._support.arrays import power_of_two
 from calibrant._support.errors import Note, join_notes
+from calibrant._support.pieces import dot
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.cluster_sums import box_test, sum_covariance, sums_by_cluster
 from calibrant.inference.estimates import Estimate
@@ -71,12 +72,12 @@ def slope_component(table: MeanTable, cluster: Ints | None, skewness: float) -> 
     p, weight = table.prediction, table.n.astype(np.float64)
     x = p - table.mean_prediction
     x = x / power_of_two(x)  # its fourth powers exist
-    spread = float(weight @ x**2)
+    spread = dot(weight, x**2)
     if not spread > 0:
         return None, False
     error = p - table.mean
     error = error - table.average(error)
-    tilt = float(weight @ (x * error)) / spread
+    tilt = dot(weight, x * error) / spread
     left = error - tilt * x
     name, direction = "slope", "overconfident" if tilt > 0 else "underconfident"
     if not determines_line(table, left):
@@ -86,7 +87,7 @@ def slope_component(table: MeanTable, cluster: Ints | None, skewness: float) -> 
         exact = 1.0 if float(np.abs(error).max()) <= table.rounding else 0.0
         return TestResult(math.nan, exact, name, direction=direction, method="t of the slope"), False
     t, pvalue, limited = _slope_terms(table, cluster, x, left, tilt * spread).test()
-    if cluster is None and skewness**2 * float(weight @ np.square(x**2)) > _SLOPE_SKEWNESS_LIMIT * spread**2:
+    if cluster is None and skewness**2 * dot(weight, np.square(x**2)) > _SLOPE_SKEWNESS_LIMIT * spread**2:
         pvalue, limited = math.nan, True
     return TestResult(t, pvalue, name, direction=direction, method="t of the slope, corrected for skewness"), limited
 
@@ -96,7 +97,7 @@ def _slope_terms(table: MeanTable, cluster: Ints | None, x: Floats, left: Floats
     sums = x * left
     if cluster is not None:
         return cluster_terms(total, cluster, weight * sums)
-    leverage = (1 / table.size + x**2 / float(weight @ x**2)) * (weight if table.importance else 1.0)
+    leverage = (1 / table.size + x**2 / dot(weight, x**2)) * (weight if table.importance else 1.0)
     sums = sums / np.maximum(1 - leverage, 1e-8)
     if table.importance:
         return IndependentTerms(total, weight * sums, np.ones(len(table)))

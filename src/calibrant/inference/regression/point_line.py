@@ -7,6 +7,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.option_checks import check_share
+from calibrant._support.pieces import gram
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.estimates import FEWEST_EQUAL, Estimate, from_error
 from calibrant.inference.hypothesis_tests import TestResult
@@ -105,8 +106,8 @@ def fitted_line(table: MeanTable, *, level: float, cluster: Ints | None = None) 
     design = np.column_stack([np.ones(len(table)), (table.prediction - centre) / reach])
     missing = table.mean - table.prediction
     weight = table.n.astype(np.float64)
-    bread: Floats = np.linalg.inv(design.T @ (weight[:, None] * design)).astype(np.float64)
-    beta = bread @ (design.T @ (weight * missing))
+    bread: Floats = np.linalg.inv(gram(design, weight[:, None] * design)).astype(np.float64)
+    beta = bread @ gram(design, (weight * missing)[:, None])[:, 0]
     left = missing - design @ beta
     cover, df = _sandwich(table, design, bread, left, cluster)
     # From the centred and scaled line to the one in the unit of the predictions.
@@ -168,8 +169,8 @@ def _sandwich(
         scores = (table.n * left)[:, None] * design
         sums = np.column_stack([np.bincount(cluster, weights=scores[:, k]) for k in (0, 1)])
         count = len(sums)
-        return count / max(count - 1, 1) * bread @ (sums.T @ sums) @ bread, float(count - 1)
+        return count / max(count - 1, 1) * bread @ gram(sums, sums) @ bread, float(count - 1)
     leverage = np.einsum("ij,jk,ik->i", design, bread, design) * (1 if table.w2 is None else table.n)
     squares = (table.n if table.w2 is None else table.w2) * left**2 + table.m2
     squares = squares / np.maximum(1 - leverage, 1e-8) ** 2
-    return bread @ (design.T @ (squares[:, None] * design)) @ bread, float(table.effective_size) - 2
+    return bread @ gram(design, squares[:, None] * design) @ bread, float(table.effective_size) - 2

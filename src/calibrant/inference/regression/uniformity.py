@@ -7,6 +7,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.option_checks import check_count, check_resample_count
+from calibrant._support.pieces import dot
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.distributions import as_levels
@@ -65,7 +66,7 @@ def a_squared(values: Floats) -> float:
     with np.errstate(divide="ignore"):
         high = np.maximum(np.log1p(-values), math.log(NEAREST))
     weight = 2 * np.arange(1, n + 1) - 1
-    return float(-n - weight @ (low + high[::-1]) / n)
+    return float(-n - dot(weight, low + high[::-1]) / n)
 
 
 def ad_pvalue(z: float, n: int) -> float:
