@@ -155,3 +155,10 @@ def test_a_third_label_of_another_batch_is_an_error(rows, tmp_path):
         audit_scan(tmp_path / "1.csv", y="label", p="score", features="region", pos_label="Fraud")
     with pytest.raises(cb.InputError, match="must have two labels|one type"):
         audit_scan(tmp_path, y="label", p="score", features="region", pos_label="Fraud")
+
+
+def test_text_that_only_python_reads_as_numbers_is_a_category(rows, tmp_path):
+    frame = rows.assign(code=rows["region"].map({"north": "2_000", "south": "1_000", "it's": "3_000"}))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    found = audit_scan(tmp_path / "rows.csv", y="event", p="score", features="code", n_resamples=19)
+    assert found.segments[0].rule == "code = '1_000'"

@@ -24,6 +24,7 @@ from calibrant.evaluation.audit.result import Audit
 from calibrant.evaluation.audit.segment_audit import audit_sample, check_settings
 from calibrant.forecasts.point import Point
 from calibrant.ingest.counting import BatchLabels, Weighting
+from calibrant.ingest.csv_rows import parse_number
 from calibrant.ingest.file_batches import Batch, FileReader
 from calibrant.ingest.files import Paths, find_files
 from calibrant.ingest.formats import Format
@@ -331,14 +332,11 @@ def _mapped(path: Path, kind: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _are_numbers(column: ColumnData) -> bool:
-    """Return whether all values of a column of text are numbers."""
+    """Return whether all values of a column of text are numbers, as files are read."""
     present = column.values[~column.mask]
     if present.dtype.kind != "O" or not present.size:
         return False
-    with suppress(ValueError, TypeError):
-        np.array(list(set(present.tolist())), dtype=object).astype(np.float64)
-        return True
-    return False
+    return all(isinstance(value, str) and parse_number(value.strip()) is not None for value in present)
 
 
 def _as_labels(labels: Sequence[Any], y: ColumnData) -> list[Any]:
