@@ -439,6 +439,29 @@ def test_merging_refuses_tables_that_do_not_fit():
             _kernels.merge_groups((np.array(start, dtype=np.int64), *good[1:]), good)
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 24, 25, 5_000, 70_000, 300_000])
+@pytest.mark.parametrize("kind", ["uniform", "tied", "near", "rare", "ends"])
+def test_rows_are_ordered_by_score_and_then_by_row(rng, size, kind):
+    score = {
+        "uniform": lambda: rng.random(size),
+        "tied": lambda: rng.integers(0, 50, size) / 49,
+        "near": lambda: 0.3 + rng.integers(-20, 20, size) * 2.0**-54,  # differ in the last bits only
+        "rare": lambda: rng.random(size) ** 300,
+        "ends": lambda: np.array([0.0, -0.0, 5e-324, 1 - 2.0**-53, 1.0])[rng.integers(0, 5, size)],
+    }[kind]()
+    order = _kernels.row_order(score)
+    assert order.dtype == np.int32
+    assert np.array_equal(order, np.argsort(score, kind="stable"))
+    assert np.array_equal(order, reference.row_order(score))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -5e-324, 1 + 2.0**-52, np.inf])
+def test_rows_without_a_valid_score_have_no_order(wrong):
+    for kernel in (_kernels, reference):
+        with pytest.raises(ValueError, match="score must lie between 0 and 1"):
+            kernel.row_order(np.array([0.5, wrong]))
+
+
 @pytest.mark.parametrize("distinct", [1, 300, 5000])
 def test_values_are_encoded_in_order_of_appearance(rng, distinct):
     values = rng.integers(0, 2**64, distinct, dtype=np.uint64)[rng.integers(0, distinct, 20_000)]

@@ -11,7 +11,15 @@ from tests.fuzz.choices import SPECIAL, STRANGE, Choices
 
 __all__ = ["GROUPS", "group_arguments", "group_calls"]
 
-GROUPS = ("count_groups", "merge_groups", "encode", "count_shared", "count_groups_shared", "pava_bc_entries")
+GROUPS = (
+    "count_groups",
+    "merge_groups",
+    "encode",
+    "row_order",
+    "count_shared",
+    "count_groups_shared",
+    "pava_bc_entries",
+)
 # Rows that one thread counts in the cache, those that it splits into streams, and those that threads share.
 _ROWS = (*(0, 1, 2, 3, 7, 20, 64, 65, 300, 5000) * 3, 2**16, 2**16 + 1, 90_000, 2**18 + 3)
 _LARGE = (*(2**16 + 1,) * 6, 2**18, 2**18 + 1)
@@ -29,6 +37,8 @@ def group_arguments(name: str, choices: Choices) -> Any:
         return None if any(each is None for each in tables) else tables
     size = choices.pick(_LARGE if name.endswith("_shared") else _ROWS)
     score, label = _rows(choices, size)
+    if name == "row_order":
+        return (np.asarray(score, dtype=np.float64),)
     if name == "count_shared":
         return score, label, choices.whole(1, 5)
     groups = choices.pick((1, 2, 3, 60, 3000, 100_000))

@@ -28,6 +28,7 @@ __all__ = [
     "pava_bc",
     "rejected",
     "replicates",
+    "row_order",
     "row_squared_errors",
     "row_sums",
     "signed_sums",
@@ -62,6 +63,10 @@ def merge_groups(a: GroupTables, b: GroupTables) -> GroupTables:
 def encode(values: NDArray[np.uint64], most: int) -> tuple[Ints, Codes] | None:
     found = _core.encode(values, most)
     return None if found is None else (_plain(found[0]), found[1])
+
+
+def row_order(score: Floats) -> Order:
+    return _core.row_order(score)
 
 
 def _threads(rows: int) -> int:

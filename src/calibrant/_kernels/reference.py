@@ -24,6 +24,7 @@ from calibrant._kernels.preconditions import (
     check_sums,
     require,
 )
+from calibrant._kernels.replicate_sums import Order
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
 
@@ -38,6 +39,7 @@ __all__ = [
     "merge_groups",
     "pava_bc",
     "rejected",
+    "row_order",
     "row_squared_errors",
     "row_sums",
     "squared_errors",
@@ -117,6 +119,12 @@ def encode(values: NDArray[np.uint64], most: int) -> tuple[Ints, Codes] | None:
         return None
     place = np.argsort(np.argsort(first)).astype(np.int32)
     return np.sort(first).astype(np.int64, copy=False), place[inverse]
+
+
+def row_order(score: Floats) -> Order:
+    """Return the rows in rising order of score; rows of equal scores stay in their order."""
+    check_scores(score)
+    return np.argsort(score, kind="stable").astype(np.int32)
 
 
 def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:

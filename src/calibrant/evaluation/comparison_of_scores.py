@@ -31,7 +31,7 @@ from calibrant.inference.paired import (
     paired_replicates,
 )
 from calibrant.inference.resampling import PairedRows
-from calibrant.inference.shared_draws import StoredReplicates
+from calibrant.inference.shared_draws import SharedDraws, StoredReplicates
 from calibrant.metrics.calibration_errors import ACE
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.metric import Metric
@@ -138,8 +138,13 @@ def _stored(
     partitions: Sequence[Mapping[Any, Partition]] | None = None,
 ) -> list[StoredReplicates]:
     options: dict[str, Any] = {"n_resamples": settings.n_resamples, "seed": seed, "show": show}
-    found = paired_replicates(rows, metrics, partitions=partitions, **options)
-    return [StoredReplicates(metrics, values) for values in found.swapaxes(0, 1)]
+    if rows.weight is not None or rows.cluster is not None:
+        found = paired_replicates(rows, metrics, **options)
+        return [StoredReplicates(metrics, values) for values in found.swapaxes(0, 1)]
+    draws = SharedDraws(rows, metrics, partitions)
+    found = paired_replicates(rows, metrics, draws=draws, **options)
+    pairs = zip(found.swapaxes(0, 1), draws.models, strict=True)
+    return [StoredReplicates(metrics, values, [model]) for values, model in pairs]
 
 
 def _from_replicates(

@@ -1,7 +1,7 @@
 """Differences between two models on the same rows, with robust variances or by the paired bootstrap."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from calibrant.inference.shared_draws import SharedDraws
 from calibrant.inference.tails import student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.metric import Metric
-from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
@@ -336,17 +335,17 @@ def paired_replicates(
     n_resamples: int,
     seed: SeedSequence,
     show: bool | None = None,
-    partitions: Sequence[Mapping[Any, Partition]] | None = None,
+    draws: SharedDraws | None = None,
 ) -> Floats:
     """Return bootstrap values of shape (replicates, models, metrics); a replicate has the same rows for all models.
 
-    `partitions` of the table of each model are those that are known, by bins.
+    `draws` are those of these rows and metrics, if they are known.
     """
     options: dict[str, Any] = {"purpose": "bootstrap", "n_resamples": n_resamples, "seed": seed, "show": show}
     shape = (n_resamples, len(rows.scores), len(metrics))
     if rows.weight is None and rows.cluster is None:
         work = float(rows.event.size * len(rows.scores))
-        draws = SharedDraws(rows, metrics, partitions)
+        draws = draws or SharedDraws(rows, metrics)
         # As many replicates at once as for one model: only the draws of all of them are in memory.
         options["rows"] = max(float(rows.event.size), work / _MODELS_AT_ONCE)
         return map_blocks(draws, threads=work >= THREADS_FROM_IN_KERNEL, **options).reshape(shape)

@@ -335,7 +335,8 @@ class PairedRows:
 
 def _places(values: Floats, distinct: int) -> Ints:
     """Return the rank of each value among the distinct values, of which so many exist."""
-    order = np.argsort(values)
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    order = _kernels.row_order(values)
     places = np.empty(values.size, dtype=np.int64)
     if distinct == values.size:
         places[order] = np.arange(values.size)

@@ -135,7 +135,8 @@ class BinarySample:
     def null(self, metrics: Sequence[Metric]) -> ReplicateValues:
         """Return the function that computes the metrics of null replicates; NaN for those that have none."""
         if self.has_exact_null:
-            return self._replicates(metrics).null
+            known = None if self.stored is None else self.stored.take(metrics)
+            return (known or self._replicates(metrics)).null
         sampler = null_sampler(self.table, self.rows)
         defined = [not declared(metric, "needs_counts") for metric in metrics]
         kept = [metric for metric, is_defined in zip(metrics, defined, strict=True) if is_defined]

@@ -1,7 +1,7 @@
 """Bootstrap replicates of several predictions of the same rows: one draw of rows for all of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -79,14 +79,22 @@ def _rows_in_order(table: ScoreTable, place: Ints, event: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class StoredReplicates:
-    """Values of metrics in bootstrap replicates, one row each, from the first one on."""
+    """Values of metrics in bootstrap replicates, one row each, from the first one on.
+
+    `kept` may hold the object that drew them, for null replicates of the same metrics; who takes it removes it.
+    """
 
     metrics: Sequence[Metric]
     values: Floats
+    kept: list[BinaryReplicates] = field(default_factory=list)
 
     def has(self, metrics: Sequence[Metric]) -> bool:
         """Return whether the values of all these metrics are stored."""
         return all(metric in self.metrics for metric in metrics)
+
+    def take(self, metrics: Sequence[Metric]) -> BinaryReplicates | None:
+        """Return the object that drew replicates of these metrics, once."""
+        return self.kept.pop() if self.kept and self.kept[0].metrics == list(metrics) else None
 
     def of(self, metric: Metric) -> Floats:
         """Return the values of one metric."""

@@ -16,6 +16,7 @@
 #include "merge.hpp"
 #include "pava_entries.hpp"
 #include "replicates_module.hpp"
+#include "row_order.hpp"
 #include "sums.hpp"
 #include "venn_abers.hpp"
 #include "windows.hpp"
@@ -72,6 +73,16 @@ nb::object encode_values(Input<std::uint64_t> values, std::size_t most) {
     }
     if (first.empty() && values.shape(0) > 0) return nb::none();
     return nb::make_tuple(to_array(first), code.array());
+}
+
+Output<std::int32_t> row_order(Input<double> score) {
+    require(score.shape(0) < std::size_t{1} << 31, "score must have less than 2^31 rows");
+    Buffer<std::int32_t> order(score.shape(0));
+    {
+        nb::gil_scoped_release release;
+        order_rows(score.data(), score.shape(0), order.data());
+    }
+    return order.array();
 }
 
 // (start, score, n, k) of the sum of the tables of groups.
@@ -361,6 +372,7 @@ NB_MODULE(_core, m) {
     m.def("pava_bc_entries", &pava_bc_entries<std::int64_t>, nb::arg("n").noconvert(), nb::arg("k").noconvert(),
           nb::arg("n_min"), nb::arg("n_max"));
     m.def("encode", &encode_values, nb::arg("values").noconvert(), nb::arg("most"));
+    m.def("row_order", &row_order, nb::arg("score").noconvert());
     m.def("merge", &merge_tables, nb::arg("start_a").noconvert(), nb::arg("score_a").noconvert(),
           nb::arg("n_a").noconvert(), nb::arg("k_a").noconvert(), nb::arg("start_b").noconvert(),
           nb::arg("score_b").noconvert(), nb::arg("n_b").noconvert(), nb::arg("k_b").noconvert());
