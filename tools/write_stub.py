@@ -1,5 +1,7 @@
 """Write the stubs of packages with lazy names from their maps; a test compares them."""
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +28,7 @@ def text(package: ModuleType) -> str:
 
 
 if __name__ == "__main__":
-    for name in PACKAGES:
-        package = import_module(name)
-        (SOURCE / name.replace(".", "/") / "__init__.pyi").write_text(text(package))
+    stubs = [SOURCE / name.replace(".", "/") / "__init__.pyi" for name in PACKAGES]
+    for name, stub in zip(PACKAGES, stubs, strict=True):
+        stub.write_text(text(import_module(name)))
+    subprocess.run([sys.executable, "-m", "ruff", "check", "--quiet", "--select", "I", "--fix", *stubs], check=True)
