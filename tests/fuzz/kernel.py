@@ -9,6 +9,7 @@ from calibrant import _kernels
 from calibrant._kernels import reference, reference_replicates
 from tests.fuzz.choices import Choices
 from tests.fuzz.kernel_groups import GROUPS, group_arguments, group_calls
+from tests.fuzz.kernel_weights import WEIGHTED, weighted_arguments, weighted_calls
 
 Ints = Any
 
@@ -22,9 +23,11 @@ FUNCTIONS = (
     *("cumulative_extremes", "venn_abers", "window_distances", "draw", "draws", "signed_sums"),
     *("simulate", "resample", "resample_drawn", "measure", "simulated", "resampled"),
     *GROUPS,
+    *("signs", "poisson_draws", "class_draws", "simulate_drawn"),
+    *WEIGHTED,
 )
-REPLICATES = ("simulate", "resample", "resample_drawn", "measure", "simulated", "resampled")
-DRAWN = ("draw", "draws", "signed_sums")
+REPLICATES = ("simulate", "resample", "resample_drawn", "simulate_drawn", "measure", "simulated", "resampled")
+DRAWN = ("draw", "draws", "signed_sums", "signs", "poisson_draws", "class_draws")
 # Functions that check scores, or take any.
 CHECKED = ("rejected", "locate", *REPLICATES)
 LABELS = (np.int64, np.int8, np.int32, np.int16, np.float64, np.float32)
@@ -45,10 +48,12 @@ def run(data: bytes) -> None:
         calls: Any
         if name in GROUPS:
             calls = [lambda call=call: _as_list(call()) for call in group_calls(name, arguments)]
+        elif name in WEIGHTED:
+            calls = [lambda call=call: _as_list(call()) for call in weighted_calls(arguments)]
         elif name in REPLICATES:
             table, method = arguments
             calls = [
-                lambda each=each: _as_list(getattr(each(*table), name)(*method))
+                lambda each=each: _as_list(getattr(each(*table[:-1], in_clusters=table[-1]), name)(*method))
                 for each in (_kernels.replicates, other.replicates)
             ]
         else:
@@ -122,8 +127,8 @@ def _level(choices: Choices) -> float:
 
 def _arguments(name: str, choices: Choices) -> Any:
     """Return arguments of a function; None if their order would be wrong, which is not checked."""
-    if name in GROUPS:
-        return group_arguments(name, choices)
+    if name in GROUPS or name in WEIGHTED:
+        return weighted_arguments(choices) if name in WEIGHTED else group_arguments(name, choices)
     if name in ("count", "row_sums", "row_squared_errors"):
         return _rows(name, choices)
     size = choices.whole(0, 12) * choices.pick((1, 1, 1, 12))
@@ -190,12 +195,27 @@ def _drawn(name: str, choices: Choices, size: int) -> Any:
     size = size + 4090 if choices.whole(0, 20) == 0 else size
     if name == "draw":
         return key, first, size
-    if name == "draws":
+    if name == "signs":
+        return key, first, size
+    if name in ("draws", "poisson_draws"):
         return key, first, count, size
+    if name == "class_draws":
+        return key, first, count, _cumulative(choices, min(size, 150))
     size = min(size, 150)
     values = np.array([choices.share() - 0.5 for _ in range(size)]).reshape(-1, 1) * np.ones((1, choices.whole(1, 9)))
     unit = _ints([choices.whole(0, 5) for _ in range(size)]) if choices.whole(0, 1) and size else None
     return key, first, count, values, _starts(choices, size), unit
+
+
+def _cumulative(choices: Choices, rows: int) -> Any:
+    """Return cumulative probabilities: some classes have none, and rarely they fall, or are none at all."""
+    rng, classes = np.random.default_rng(choices.whole(0, 2**16 - 1)), choices.pick((1, 2, 5, 16, 17, 60))
+    shares = rng.random((rows, classes)) * (rng.random((rows, classes)) < choices.pick((0.3, 0.9, 1.0)))
+    shares[:, rng.integers(0, classes)] += choices.pick((1.0, 1.0, 1e-300))
+    found = np.cumsum(shares, axis=1)
+    if found.size and choices.whole(0, 15) == 0:
+        found[0, choices.whole(0, classes - 1)] = choices.number()
+    return found
 
 
 def _replicates(name: str, choices: Choices, table: tuple[Any, Ints, Ints]) -> Any:
@@ -209,7 +229,7 @@ def _replicates(name: str, choices: Choices, table: tuple[Any, Ints, Ints]) -> A
     plan = _kernels.Plan(
         fixed=[_starts(choices, score.size)],
         quantiles=[choices.whole(0, 5)] if choices.whole(0, 1) else [],
-        blocks=blocks if choices.whole(0, 1) and name != "resample_drawn" else [],
+        blocks=blocks if choices.whole(0, 1) else [],
         linear=[(score, score / 3)] if choices.whole(0, 1) else [],
     )
     key, first, count = choices.whole(0, 2**64 - 1), choices.whole(0, 2**31), choices.whole(1, 3)
@@ -219,11 +239,26 @@ def _replicates(name: str, choices: Choices, table: tuple[Any, Ints, Ints]) -> A
         if any((each[0] > 10**6).any() for each in counts):
             return None
         method: Any = tuple(np.array(columns).reshape(count, -1) for columns in zip(*counts, strict=True))
-    elif name == "resample_drawn":
-        rng = np.random.default_rng(choices.whole(0, 2**16 - 1))
-        drawn = rng.integers(0, choices.pick((2, 4, 64, 256)), (count, rows), dtype=np.uint8)
-        order = rng.permutation(rows).astype(np.int32) if choices.whole(0, 1) else None
-        method = (drawn, order)
+    elif name in ("resample_drawn", "simulate_drawn"):
+        method = _given_draws(name, choices, count, rows, len(plan.blocks))
     else:
         method = (key, first) if name in ("simulated", "resampled") else (key, first, count)
-    return (*table, plan), method
+    return (*table, plan, bool(choices.whole(0, 1))), method
+
+
+def _given_draws(name: str, choices: Choices, count: int, rows: int, blocks: int) -> Any:
+    """Return draws of rows, or of clusters, with the limits of each replicate; or outcomes."""
+    rng = np.random.default_rng(choices.whole(0, 2**16 - 1))
+    kind, columns = choices.whole(0, 2), rows
+    order = None
+    if kind:
+        columns = rows if kind == 1 else choices.whole(1, 9)
+        order = rng.permutation(rows) if kind == 1 else rng.integers(0, columns, rows)
+        order = order.astype(np.int32)
+    most = choices.pick((2, 2, 2, 3)) if name == "simulate_drawn" else choices.pick((2, 4, 64, 256))
+    drawn = rng.integers(0, most, (count, columns), dtype=np.uint8)
+    if name == "simulate_drawn":
+        return drawn, order
+    low = rng.integers(0, 9, (count, blocks + (choices.whole(0, 31) == 0)))
+    limits = np.stack([low, low + rng.integers(0, 200, low.shape)], axis=2).reshape(count, -1)
+    return drawn, order, limits if choices.whole(0, 1) else None

@@ -86,7 +86,7 @@ def test_rows_outside_the_data_are_refused():
         with pytest.raises(ValueError, match="order must"):
             kernel.resample_drawn(drawn, np.array(order, dtype=np.int32))
     with pytest.raises(ValueError, match="one column per row"):
-        kernel.resample_drawn(np.ones((1, 4), dtype=np.uint8), np.arange(3, dtype=np.int32))
+        kernel.resample_drawn(np.ones((1, 4), dtype=np.uint8), None)
 
 
 def test_replicates_are_identical_for_any_number_of_threads(monkeypatch):

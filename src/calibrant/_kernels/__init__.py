@@ -5,7 +5,17 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 """
 
 from calibrant._kernels.group_tables import Codes, GroupTables
-from calibrant._kernels.replicate_sums import Bytes, Order, Plan, ReplicateSums, TableReplicates, TestedBlocks
+from calibrant._kernels.replicate_sums import (
+    Bytes,
+    Order,
+    Plan,
+    ReplicateSums,
+    TableReplicates,
+    TestedBlocks,
+    WeightedBlocks,
+    WeightedPlan,
+    WeightedReplicates,
+)
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.kernel_choice import choose_kernel, warn_of_failed_build
 
@@ -19,8 +29,12 @@ __all__ = [
     "ReplicateSums",
     "TableReplicates",
     "TestedBlocks",
+    "WeightedBlocks",
+    "WeightedPlan",
+    "WeightedReplicates",
     "bin_sums",
     "binomial_pvalue",
+    "class_draws",
     "count",
     "count_groups",
     "cumulative_extremes",
@@ -31,14 +45,17 @@ __all__ = [
     "locate",
     "merge_groups",
     "pava_bc",
+    "poisson_draws",
     "rejected",
     "replicates",
     "row_order",
     "row_squared_errors",
     "row_sums",
     "signed_sums",
+    "signs",
     "squared_errors",
     "venn_abers",
+    "weighted_replicates",
     "window_distances",
 ]
 
@@ -48,6 +65,7 @@ KERNEL = choose_kernel()
 if KERNEL == "compiled":
     from calibrant._kernels.compiled import (
         bin_sums,
+        class_draws,
         count,
         count_groups,
         cumulative_extremes,
@@ -58,14 +76,17 @@ if KERNEL == "compiled":
         locate,
         merge_groups,
         pava_bc,
+        poisson_draws,
         rejected,
         replicates,
         row_order,
         row_squared_errors,
         row_sums,
         signed_sums,
+        signs,
         squared_errors,
         venn_abers,
+        weighted_replicates,
         window_distances,
     )
 else:
@@ -88,4 +109,13 @@ else:
         venn_abers,
         window_distances,
     )
-    from calibrant._kernels.reference_replicates import draw, draws, replicates, signed_sums
+    from calibrant._kernels.reference_replicates import (
+        class_draws,
+        draw,
+        draws,
+        poisson_draws,
+        replicates,
+        signed_sums,
+        signs,
+    )
+    from calibrant._kernels.reference_weighted import weighted_replicates

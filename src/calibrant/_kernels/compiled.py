@@ -9,13 +9,24 @@ from numpy.typing import NDArray
 
 from calibrant._kernels import _core
 from calibrant._kernels.group_tables import Codes, GroupTables
-from calibrant._kernels.replicate_sums import Bytes, Order, Plan, ReplicateSums, TableReplicates, poisson_shares
+from calibrant._kernels.replicate_sums import (
+    Bytes,
+    Order,
+    Plan,
+    ReplicateSums,
+    TableReplicates,
+    WeightedPlan,
+    WeightedReplicates,
+    poisson_shares,
+    unit_poisson_shares,
+)
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant._support.workers import available_cores
 
 __all__ = [
     "bin_sums",
+    "class_draws",
     "count",
     "count_groups",
     "cumulative_extremes",
@@ -26,14 +37,17 @@ __all__ = [
     "locate",
     "merge_groups",
     "pava_bc",
+    "poisson_draws",
     "rejected",
     "replicates",
     "row_order",
     "row_squared_errors",
     "row_sums",
     "signed_sums",
+    "signs",
     "squared_errors",
     "venn_abers",
+    "weighted_replicates",
     "window_distances",
 ]
 
@@ -145,18 +159,32 @@ def draws(key: int, first: int, count: int, size: int) -> Bytes:
     return _core.draw_many(key, first, count, size, poisson_shares(size)).reshape(count, size)
 
 
+def poisson_draws(key: int, first: int, count: int, size: int) -> Bytes:
+    return _core.draw_poisson(key, first, count, size, unit_poisson_shares()).reshape(count, size)
+
+
+def class_draws(key: int, first: int, count: int, cumulative: Floats) -> Order:
+    return _core.draw_classes(key, first, count, cumulative).reshape(count, len(cumulative))
+
+
+def signs(key: int, replicate: int, units: int) -> Floats:
+    return _core.draw_signs(key, replicate, units)
+
+
 def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, unit: Ints | None) -> Floats:
     unit = np.empty(0, dtype=np.int64) if unit is None else unit
     units = int(unit.max()) + 1 if unit.size else 0
     return _core.sum_signed(key, first, count, values, start, unit, units).reshape(count, start.size, values.shape[1])
 
 
-def replicates(score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True) -> TableReplicates:
-    return _Replicates(score, n, k, plan, by_rows)
+def replicates(
+    score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True, in_clusters: bool = False
+) -> TableReplicates:
+    return _Replicates(score, n, k, plan, by_rows, in_clusters)
 
 
 class _Replicates:
-    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan, by_rows: bool) -> None:
+    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan, by_rows: bool, in_clusters: bool) -> None:
         self._core = _core.Replicates(
             score,
             n,
@@ -167,6 +195,7 @@ class _Replicates:
             blocks=list(plan.blocks),
             linear=list(plan.linear),
             by_rows=by_rows,
+            in_clusters=in_clusters,
         )
 
     def simulated(self, key: int, replicate: int) -> Ints:
@@ -182,12 +211,35 @@ class _Replicates:
     def resample(self, key: int, first: int, count: int) -> ReplicateSums:
         return _sums(self._core.resample(key, first, count), count)
 
-    def resample_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
-        order = np.empty(0, dtype=np.int32) if order is None else order
-        return _sums(self._core.resample_drawn(drawn, order), len(drawn))
+    def resample_drawn(self, drawn: Bytes, order: Order | None, limits: Ints | None = None) -> ReplicateSums:
+        limits = np.empty((0, 0), dtype=np.int64) if limits is None else limits
+        return _sums(self._core.resample_drawn(drawn, _given(order), limits), len(drawn))
+
+    def simulate_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
+        return _sums(self._core.simulate_drawn(drawn, _given(order)), len(drawn))
 
     def measure(self, n: Ints, k: Ints) -> ReplicateSums:
         return _sums(self._core.measure(n, k), len(n))
+
+
+def weighted_replicates(
+    score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: WeightedPlan
+) -> WeightedReplicates:
+    return _WeightedReplicates(score, rows, weight, event, plan)
+
+
+class _WeightedReplicates:
+    def __init__(self, score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: WeightedPlan) -> None:
+        parts = (list(plan.fixed), list(plan.quantiles), list(plan.blocks), list(plan.linear))
+        self._core = _core.WeightedReplicates(score, rows, weight, event, *parts)
+
+    def resample(self, drawn: Bytes | Order, order: Order | None) -> ReplicateSums:
+        resample = self._core.resample if drawn.dtype == np.uint8 else self._core.resample_counts
+        return _sums(resample(drawn, _given(order)), len(drawn))
+
+
+def _given(order: Order | None) -> Order:
+    return np.empty(0, dtype=np.int32) if order is None else order
 
 
 def _sums(columns: tuple[Any, ...], count: int) -> ReplicateSums:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._kernels.group_tables import GroupTables
-from calibrant._kernels.replicate_sums import Plan
+from calibrant._kernels.replicate_sums import Bytes, Order, Plan, TestedBlocks, WeightedPlan
 from calibrant._support.typing import Floats, Ints, Weights
 
 __all__ = [
@@ -17,11 +17,13 @@ __all__ = [
     "check_groups",
     "check_lengths",
     "check_level",
+    "check_order",
     "check_plan",
     "check_scores",
     "check_starts",
     "check_sums",
     "check_table",
+    "check_weighted_rows",
     "require",
 ]
 
@@ -117,7 +119,28 @@ def check_table(score: Floats, n: Ints, k: Ints, *, by_rows: bool) -> None:
     require(not by_rows or int(n.sum()) < _MOST_ROWS, "at most 2^32 - 1 rows can be drawn one by one")
 
 
-def check_plan(plan: Plan, entries: int) -> None:
+def check_order(drawn: Bytes | Order, order: Order | None, size: int) -> Order | slice:
+    """Return the column of `drawn` for each of `size` rows of a table."""
+    if order is None or order.size == 0:
+        require(drawn.shape[1] == size, "drawn must have one column per row")
+        return slice(None)
+    inside = order.size == size and np.all((order >= 0) & (order < drawn.shape[1]))
+    require(inside, "order must have a column of drawn for each row of the table")
+    return order
+
+
+def check_weighted_rows(score: Floats, rows: Ints, weight: Floats, event: Bytes) -> None:
+    """Check weighted rows in order of score."""
+    check_lengths("score and rows", score, rows)
+    check_lengths("weight and event", weight, event)
+    check_scores(score)
+    valid = np.all((rows >= 1) & (rows <= weight.size)) and int(rows.sum()) == weight.size
+    require(valid, "rows must be at least 1 and add up to all rows")
+    require(np.all((weight > 0) & np.isfinite(weight)), "weight must be positive and finite")
+    require(np.all(event <= 1), "event must be 0 or 1")
+
+
+def check_plan(plan: Plan | WeightedPlan, entries: int) -> None:
     """Check what is to be measured of replicates."""
     for start in plan.fixed:
         rising = start.size == 0 or (start[0] >= 0 and start[-1] <= entries and np.all(start[1:] >= start[:-1]))
@@ -125,7 +148,11 @@ def check_plan(plan: Plan, entries: int) -> None:
     valid = all(1 <= bins < 2**31 for bins in plan.quantiles)
     require(valid, "a number of bins must lie between 1 and 2^31 - 1")
     for blocks in plan.blocks:
-        check_level(blocks.alpha)
+        if isinstance(blocks, TestedBlocks):
+            check_level(blocks.alpha)
+        else:
+            valid = blocks.critical.size >= 4 and blocks.step > 0
+            require(valid, "critical values must be at least 4, at rising nodes")
     for pair in plan.linear:
         for values in pair:
             require(values.size == entries, "coefficients must be as long as the table")

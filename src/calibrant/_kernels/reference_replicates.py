@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._kernels.preconditions import check_counts, check_plan, check_table, require
+from calibrant._kernels.preconditions import check_counts, check_order, check_plan, check_table, require
 from calibrant._kernels.reference import pava_bc, rejected
 from calibrant._kernels.replicate_sums import (
     Bytes,
@@ -15,10 +15,11 @@ from calibrant._kernels.replicate_sums import (
     TableReplicates,
     TestedBlocks,
     poisson_shares,
+    unit_poisson_shares,
 )
 from calibrant._support.typing import Floats, Ints
 
-__all__ = ["draw", "draws", "replicates", "signed_sums"]
+__all__ = ["class_draws", "draw", "draws", "poisson_draws", "replicates", "signed_sums", "signs", "total"]
 
 Words = NDArray[np.uint64]
 
@@ -88,6 +89,35 @@ def draws(key: int, first: int, count: int, size: int) -> Bytes:
     return np.array([draw(key, first + i, size) for i in range(count)], dtype=np.uint8).reshape(count, size)
 
 
+def poisson_draws(key: int, first: int, count: int, size: int) -> Bytes:
+    """Return independent Poisson numbers of draws with mean 1 of each row, one row per replicate."""
+    require(0 <= size < 2**32, "at most 2^32 - 1 rows can be drawn one by one")
+    shares = unit_poisson_shares()
+    found = [_poisson(key, 0, first + i, size, shares) for i in range(count)]
+    return np.array(found, dtype=np.uint8).reshape(count, size)
+
+
+def class_draws(key: int, first: int, count: int, cumulative: Floats) -> Order:
+    """Return a class of each row, drawn from its cumulative probabilities, one row per replicate.
+
+    A random number of 53 bits times the total selects the first class whose cumulative probability is larger.
+    """
+    rows, classes = cumulative.shape
+    require(rows < 2**32, "at most 2^32 - 1 rows can be drawn one by one")
+    require(1 <= classes < 2**31, "classes must be at least 1")
+    total = cumulative[:, -1]
+    rising = np.all(cumulative[:, 0] >= 0) and np.all(cumulative[:, 1:] >= cumulative[:, :-1])
+    valid = rising and np.isfinite(total).all() and np.all(total > 0)
+    require(valid, "cumulative probabilities must rise from 0 or more to a finite number above 0")
+    last = (cumulative < total[:, None]).sum(axis=1)  # the last class with a positive probability
+    found = np.empty((count, rows), dtype=np.int32)
+    for i, row in enumerate(found):
+        words = _words(key, _ROWS, first + i, -(-rows // (2 * _CHUNK)))[:rows]
+        target = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 * total
+        row[:] = np.minimum((cumulative <= target[:, None]).sum(axis=1), last)
+    return found
+
+
 def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, unit: Ints | None) -> Floats:
     """Return sums of rows of `values` with random signs, of shape (replicates, bins, columns).
 
@@ -127,6 +157,12 @@ def _parts(start: Ints, size: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     return place, block, (row >= begin[:, None]) & (row < end[:, None])
 
 
+def signs(key: int, replicate: int, units: int) -> Floats:
+    """Return the random sign of each unit of a replicate, as `signed_sums` uses them."""
+    require(0 <= units <= 2**32, "at most 2^32 - 1 rows can be drawn one by one")
+    return _signs(key, replicate, units)[:units]
+
+
 def _signs(key: int, replicate: int, units: int) -> Floats:
     """Return a random sign for each unit, and for some more."""
     words = _words(key, _SIGNS, replicate, -(-units // (2 * _CHUNK * 64)))
@@ -144,19 +180,25 @@ def _poisson(key: int, attempt: int, replicate: int, size: int, shares: Floats) 
     return times
 
 
-def replicates(score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True) -> TableReplicates:
-    """Return the replicates of a table; without `by_rows` only those with given counts are measured."""
-    return _Replicates(score, n, k, plan, by_rows)
+def replicates(
+    score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True, in_clusters: bool = False
+) -> TableReplicates:
+    """Return the replicates of a table; without `by_rows` only those with given counts are measured.
+
+    With `in_clusters` rows of one score may be drawn together.
+    """
+    return _Replicates(score, n, k, plan, by_rows, in_clusters)
 
 
 class _Replicates:
-    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan, by_rows: bool) -> None:
+    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan, by_rows: bool, in_clusters: bool) -> None:
         check_plan(plan, score.size)
         check_table(score, n, k, by_rows=by_rows)
         self.score, self.n, self.k, self.plan, self.by_rows = score, n, k, plan, by_rows
         # The compiled kernel stores counts of replicates in one, two or eight bytes.
         most = int(n.max(initial=0))
-        self.most_draws = 2**8 - 1 if most <= 32 else 2**16 - 1 if most <= 60_000 else 2**63 - 1
+        few, some = (1, 257) if in_clusters else (32, 60_000)
+        self.most_draws = 2**8 - 1 if most <= few else 2**16 - 1 if most <= some else 2**63 - 1
         self.first_row = np.concatenate([[0], np.cumsum(n)])
 
     def _check_rows(self) -> None:
@@ -190,22 +232,30 @@ class _Replicates:
         self._check_rows()
         return self._of_rows([draw(key, first + i, int(self.first_row[-1])) for i in range(count)])
 
-    def _of_rows(self, times: list[Ints]) -> ReplicateSums:
+    def _of_rows(self, times: list[Ints], limits: Ints | None = None) -> ReplicateSums:
         """Return the sums of replicates, given how often each row occurs."""
-        sums = self._sums(self._per_entry(each) for each in times)
+        sums = self._sums((self._per_entry(each) for each in times), limits)
         # Linear sums add up rows, not scores, as in the compiled kernel.
         event = np.arange(self.first_row[-1]) - np.repeat(self.first_row[:-1], self.n) < np.repeat(self.k, self.n)
         terms = [np.where(event, np.repeat(a + b, self.n), np.repeat(a, self.n)) for a, b in self.plan.linear]
-        linear = np.array([[_total(each, term) for term in terms] for each in times])
+        linear = np.array([[total(each, term) for term in terms] for each in times])
         return sums._replace(linear=linear.reshape(len(times), -1))
 
-    def resample_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
-        size = int(self.first_row[-1])
+    def resample_drawn(self, drawn: Bytes, order: Order | None, limits: Ints | None = None) -> ReplicateSums:
+        columns = self._columns(drawn, order)
+        limits = None if limits is None or not limits.size else limits
+        fits = limits is None or limits.shape == (len(drawn), 2 * len(self.plan.blocks))
+        require(fits, "limits must have two columns per partition and one row per replicate")
+        return self._of_rows(list(drawn[:, columns].astype(np.int64)), limits)
+
+    def simulate_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
+        columns = self._columns(drawn, order)
+        require(drawn.max(initial=0) <= 1, "drawn must be 0 or 1")
+        return self._sums((self.n, self._per_entry(events[columns])[0]) for events in drawn)
+
+    def _columns(self, drawn: Bytes, order: Order | None) -> Order | slice:
         self._check_rows()
-        inside = order is None or (order.size == size and np.all((order >= 0) & (order < size)))
-        require(inside, "order must have a row of the data for each row of the table")
-        require(drawn.shape[1] == size, "drawn must have one column per row")
-        return self._of_rows([(times if order is None else times[order]).astype(np.int64) for times in drawn])
+        return check_order(drawn, order, int(self.first_row[-1]))
 
     def measure(self, n: Ints, k: Ints) -> ReplicateSums:
         valid = n.shape == k.shape and n.shape[1] == self.score.size
@@ -214,13 +264,15 @@ class _Replicates:
             check_counts(*replicate)
         return self._sums(zip(n, k, strict=True))
 
-    def _sums(self, replicates: Iterator[tuple[Ints, Ints]]) -> ReplicateSums:
-        found = [self._measure(n, k) for n, k in replicates]
+    def _sums(self, replicates: Iterator[tuple[Ints, Ints]], limits: Ints | None = None) -> ReplicateSums:
+        found = [self._measure(n, k, None if limits is None else limits[i]) for i, (n, k) in enumerate(replicates)]
         columns = ([row[i] for row in found] for i in range(5))
         n, k, score, linear, refused = (np.array(column) for column in columns)
         return ReplicateSums(n, k, score, linear, refused)
 
-    def _measure(self, n: Ints, k: Ints) -> tuple[list[int], list[int], list[float], list[float], list[int]]:
+    def _measure(
+        self, n: Ints, k: Ints, limits: Ints | None
+    ) -> tuple[list[int], list[int], list[float], list[float], list[int]]:
         sum_n, sum_k = (np.concatenate([[0], np.cumsum(column)]) for column in (n, k))
         starts = [*self.plan.fixed, *(self._ranks(sum_n, bins) for bins in self.plan.quantiles)]
         begin = np.concatenate([*starts, np.empty(0, dtype=np.int64)]).astype(np.int64)
@@ -228,8 +280,12 @@ class _Replicates:
         end = np.concatenate([*ends, np.empty(0)]).astype(np.int64)
         before = _sums_before(n, self.score)
         score = [self._score(before, n, b) - self._score(before, n, a) for a, b in zip(begin, end, strict=True)]
-        linear = [_total(n, a) + _total(k, b) for a, b in self.plan.linear]
-        refused = [self._rejected(n, k, blocks) for blocks in self.plan.blocks]
+        linear = [total(n, a) + total(k, b) for a, b in self.plan.linear]
+        blocks = self.plan.blocks
+        if limits is not None:
+            pairs = limits.reshape(-1, 2).tolist()
+            blocks = [each._replace(n_min=low, n_max=high) for each, (low, high) in zip(blocks, pairs, strict=True)]
+        refused = [self._rejected(n, k, each) for each in blocks]
         return (sum_n[end] - sum_n[begin]).tolist(), (sum_k[end] - sum_k[begin]).tolist(), score, linear, refused
 
     def _ranks(self, sum_n: Ints, bins: int) -> Ints:
@@ -260,7 +316,7 @@ def _sums_before(count: Ints, x: Floats) -> Floats:
     return np.concatenate([np.zeros((1, _BLOCK_LANES)), lanes[each - 1 :: each]])
 
 
-def _total(count: Ints, x: Floats) -> float:
+def total(count: Ints, x: Floats) -> float:
     """Return the sum of count * x, added in 32 lanes."""
     if not count.size:
         return 0.0

@@ -1,4 +1,4 @@
-"""What both kernels share about replicates: the plan of sums, their results, and the Poisson numbers of draws."""
+"""What both kernels share about replicates: plans of sums, their results, and the Poisson numbers of draws."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,21 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.typing import Floats, Ints, Weights
 
-__all__ = ["Bytes", "Order", "Plan", "ReplicateSums", "TableReplicates", "TestedBlocks", "poisson_shares"]
+__all__ = [
+    "Bytes",
+    "Order",
+    "Plan",
+    "ReplicateSums",
+    "TableReplicates",
+    "TestedBlocks",
+    "WeightedBlocks",
+    "WeightedPlan",
+    "WeightedReplicates",
+    "poisson_shares",
+    "unit_poisson_shares",
+]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Order: TypeAlias = NDArray[np.int32]
@@ -27,6 +39,23 @@ class TestedBlocks(NamedTuple):
     n_min: int
     n_max: int
     alpha: float
+
+
+class WeightedBlocks(NamedTuple):
+    """Bins of PAVA-BC with real weights, whose scores are tested by Student's t.
+
+    A limit below 0 is not given: then n_min is ``share_min`` of the total weight plus ``root_min`` times its square
+    root, and n_max is ``share_max`` of it, or n_min if that is larger. `critical` has the squares of critical values at
+    the nodes 0, `step`, 2 `step`, ... of 1 / (degrees of freedom + 1).
+    """
+
+    n_min: float
+    share_min: float
+    root_min: float
+    n_max: float
+    share_max: float
+    critical: Floats
+    step: float
 
 
 @dataclass(frozen=True)
@@ -55,18 +84,28 @@ class Plan:
         return sum(starts.size for starts in self.fixed) + sum(self.quantiles)
 
 
+@dataclass(frozen=True)
+class WeightedPlan:
+    """The sums that are needed of each replicate of weighted rows; as `Plan`, with bins of equal weight."""
+
+    fixed: Sequence[Ints] = ()
+    quantiles: Sequence[int] = ()
+    blocks: Sequence[WeightedBlocks] = ()
+    linear: Sequence[tuple[Floats, Floats]] = ()
+
+
 class ReplicateSums(NamedTuple):
     """Sums of replicates, one row each.
 
     `n`, `k` and `score` have a column per bin (those of `fixed` first), `linear` and `rejected` one per pair of
-    coefficients and per entry of `blocks`; `rejected` is -1 where a decision needs SciPy.
+    coefficients and per entry of `blocks`; `rejected` is -1 where a decision needs SciPy. Weighted rows have real sums.
     """
 
-    n: Ints
-    k: Ints
+    n: Weights
+    k: Weights
     score: Floats
     linear: Floats
-    rejected: Ints
+    rejected: Weights
 
 
 class TableReplicates(Protocol):
@@ -91,15 +130,26 @@ class TableReplicates(Protocol):
     def resample(self, key: int, first: int, count: int) -> ReplicateSums:
         """Return the sums of bootstrap replicates."""
 
-    def resample_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
-        """Return the sums of replicates whose rows were drawn together with those of other tables.
+    def resample_drawn(self, drawn: Bytes, order: Order | None, limits: Ints | None = None) -> ReplicateSums:
+        """Return the sums of replicates whose rows were drawn together with those of other tables, or in clusters.
 
-        `drawn` says how often each row of the data occurs, one row per replicate. Row i of the table, in order of score
-        with events first, is row ``order[i]`` of the data; without an order, they are the same.
+        `drawn` says how often each row of the data (or each cluster) occurs, one row per replicate. Row i of the table,
+        in order of score with events first, has column ``order[i]``; without an order, columns are rows of the table.
+        `limits` replaces n_min and n_max of all blocks, side by side, by those of each replicate.
         """
+
+    def simulate_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
+        """Return the sums of null replicates whose outcomes, 0 or 1, were drawn with those of other tables."""
 
     def measure(self, n: Ints, k: Ints) -> ReplicateSums:
         """Return the sums of replicates with these counts, one row each."""
+
+
+class WeightedReplicates(Protocol):
+    """Replicates of weighted rows and the sums that a plan needs."""
+
+    def resample(self, drawn: Bytes | Order, order: Order | None) -> ReplicateSums:
+        """Return the sums of replicates with these numbers of draws, one row each; see `resample_drawn`."""
 
 
 def poisson_shares(size: int) -> Floats:
@@ -109,7 +159,15 @@ def poisson_shares(size: int) -> Floats:
     """
     if size < _FEWEST_FOR_POISSON:
         return np.empty(0)
-    mean = 1 - _DEVIATIONS_BELOW / math.sqrt(size)
+    return _poisson_distribution(1 - _DEVIATIONS_BELOW / math.sqrt(size))
+
+
+def unit_poisson_shares() -> Floats:
+    """Return the distribution function of a Poisson number with mean 1."""
+    return _poisson_distribution(1.0)
+
+
+def _poisson_distribution(mean: float) -> Floats:
     term, total, found = math.exp(-mean), 0.0, list[float]()
     while total + term > total and total + term < 1:
         total += term

@@ -19,7 +19,8 @@ from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import Stream, Streams, stream_key
 from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant._support.workers import available_cores, map_in_threads
-from calibrant.tables.residuals import event_squares, residual_variance
+from calibrant.inference.signed_residuals import SignedResiduals
+from calibrant.tables.residuals import event_squares
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
 from calibrant.tables.table_functions import TableReader, read_score_table
@@ -33,6 +34,8 @@ THREADS_FROM_IN_KERNEL = 10_000  # rows, where the kernel does all the work
 _BLOCKS_PER_THREAD = 8
 _ROWS_PER_BLOCK = 1.2e7  # of all replicates of a block
 _MOST_ROWS_AT_ONCE = 5e8  # of the replicates in memory, about 6 bytes each
+
+_ROUNDING = 1e-9  # of the mean number of rows of a unit
 
 PURPOSES = ("bootstrap", "null")
 
@@ -115,7 +118,7 @@ def bootstrap_sampler(table: ScoreTable) -> Callable[[Stream], ScoreTable]:
     of squares q count as s^2 / q rows of weight q / s, which preserves mean and variance of their sum.
     """
     if table.importance:
-        return _poisson_sampler(table)
+        return PoissonSampler(table)
     counts = CountSampler(table)
     return lambda stream: compact(table.score, *counts.bootstrap(stream))
 
@@ -134,7 +137,7 @@ def null_sampler(table: ScoreTable, rows: "PairedRows | None" = None) -> Callabl
     if rows is not None and rows.cluster is not None:
         return rows.null_sampler()
     if table.importance:
-        return _sign_sampler(table)
+        return SignedResiduals.of_weights(table).sampler(table)
     counts = CountSampler(table)
     return lambda stream: ScoreTable(table.score, table.n, counts.null(stream))
 
@@ -145,10 +148,17 @@ class CountSampler:
     `kernel` measures the sums of a plan; see `calibrant._kernels`. With `takes_draws` it also measures given rows.
     """
 
-    def __init__(self, table: ScoreTable, plan: _kernels.Plan | None = None, *, takes_draws: bool = False) -> None:
+    def __init__(
+        self,
+        table: ScoreTable,
+        plan: _kernels.Plan | None = None,
+        *,
+        takes_draws: bool = False,
+        in_clusters: bool = False,
+    ) -> None:
         self.table, self.by_rows = table, samples_rows(table)
-        known = plan or _kernels.Plan()
-        self.kernel = _kernels.replicates(table.score, table.n, table.k, known, by_rows=takes_draws or self.by_rows)
+        known, options = plan or _kernels.Plan(), {"by_rows": takes_draws or self.by_rows, "in_clusters": in_clusters}
+        self.kernel = _kernels.replicates(table.score, table.n, table.k, known, **options)
 
     def bootstrap(self, stream: Stream) -> tuple[Ints, Ints]:
         """Return the rows and the events of each score in a bootstrap replicate."""
@@ -180,21 +190,6 @@ class CountSampler:
         return self.kernel.measure(np.ascontiguousarray(np.broadcast_to(self.table.n, k.shape)), k)
 
 
-def _sign_sampler(table: ScoreTable) -> Callable[[Stream], ScoreTable]:
-    """Return the sampler for importance weights, which are not numbers of trials: they may depend on the outcome."""
-    score, n, w2, k2 = table.score, table.n, table.w2, table.k2
-    assert w2 is not None
-    deviation = np.sqrt(residual_variance(table))
-    single = n**2 <= w2 * (1 + 1e-9)
-
-    def sample(stream: Stream) -> ScoreTable:
-        normal = stream.generator().standard_normal(score.size)
-        moved = np.where(single, np.sign(normal), normal) * deviation
-        return ScoreTable(score, n, n * score + moved, w2, k2)
-
-    return sample
-
-
 def samples_rows(table: ScoreTable) -> bool:
     """Return whether rows are resampled one by one."""
     return table.size <= min(_MAX_ROWS_PER_SCORE * len(table), _MOST_ROWS)
@@ -206,20 +201,55 @@ def compact(score: Floats, n: Any, k: Any, *squares: Floats) -> ScoreTable:
     return ScoreTable(score[used], n[used], k[used], *(column[used] for column in squares))
 
 
-def _poisson_sampler(table: ScoreTable) -> Callable[[Stream], ScoreTable]:
-    assert table.w2 is not None
-    k2 = event_squares(table)
-    parts = [_poisson_rows(table.k, k2), _poisson_rows(table.n - table.k, table.w2 - k2)]
+class PoissonSampler:
+    """Bootstrap replicates of importance weights: a Poisson number of rows for events, and one for others.
 
-    def sample(stream: Stream) -> ScoreTable:
-        rng = stream.generator()
-        (events, events2), (others, others2) = (
-            (sums := weight * rng.poisson(rows), weight * sums) for weight, rows in parts
-        )
-        replicate = compact(table.score, events + others, events, events2 + others2, events2)
-        return replicate if len(replicate) else table  # an empty replicate, possible with very few rows
+    Attributes
+    ----------
+    rows : ndarray of int64
+        How many units each score has: events, others, or both.
+    weight, mean : ndarray of float64
+        Weight of the rows of each unit, and the mean of their number.
+    event : ndarray of uint8
+        Whether the rows of each unit are events; they precede the others of their score.
+    """
 
-    return sample
+    def __init__(self, table: ScoreTable) -> None:
+        assert table.w2 is not None
+        self.table = table
+        k2 = event_squares(table)
+        parts = [_poisson_rows(table.k, k2), _poisson_rows(table.n - table.k, table.w2 - k2)]
+        weight, mean = (np.column_stack(each) for each in zip(*parts, strict=True))
+        used = mean > 0
+        self.rows = used.sum(axis=1)
+        self.weight, self.mean = weight[used], mean[used]
+        self.event = np.broadcast_to(np.array([1, 0], dtype=np.uint8), used.shape)[used]
+        self._several = np.flatnonzero(np.abs(self.mean - 1) > _ROUNDING)
+        self._place = np.repeat(np.arange(len(table)), self.rows)
+
+    @property
+    def is_drawn_by_kernel(self) -> bool:
+        """Whether each score has a unit, and numbers of rows fit in 32 bits."""
+        return bool(np.all(self.rows > 0)) and bool(self.mean.max(initial=0) < 2**30)
+
+    def draws(self, streams: Streams) -> _kernels.Bytes | _kernels.Order:
+        """Return the number of rows of each unit, one row per replicate."""
+        drawn = _kernels.poisson_draws(streams.key, streams.first, streams.count, self.mean.size)
+        if not self._several.size:
+            return drawn
+        found = drawn.astype(np.int32)
+        for row, stream in zip(found, streams, strict=True):
+            row[self._several] = stream.generator().poisson(self.mean[self._several])
+        return found
+
+    def __call__(self, stream: Stream) -> ScoreTable:
+        """Return the table of a replicate."""
+        times = self.draws(Streams(stream.key, stream.replicate, 1))[0]
+        whole = times * self.weight
+        columns = (whole, whole * self.event, whole * self.weight, whole * self.weight * self.event)
+        sums = (np.bincount(self._place, weights=each, minlength=len(self.table)) for each in columns)
+        replicate = compact(self.table.score, *sums)
+        return replicate if len(replicate) else self.table  # an empty replicate, possible with very few rows
 
 
 def _poisson_rows(total: Floats, square: Floats) -> tuple[Floats, Floats]:
@@ -303,23 +333,28 @@ class PairedRows:
 
     def null_sampler(self) -> Callable[[Stream], ScoreTable]:
         """Return the sampler of null replicates of the only prediction: one random sign for each cluster."""
-        assert self.cluster is not None
-        (score,), (place,), cluster = self.scores, self.places, self.cluster
+        return self.signed_residuals().sampler(self.fitted_table())
+
+    def fitted_table(self) -> ScoreTable:
+        """Return the table of the only prediction with as many events as it predicts; its sums are real weights."""
+        (score,), (place,) = self.scores, self.places
         weight = np.ones(self.event.size) if self.weight is None else self.weight.astype(np.float64)
         counts = self.weight is None or self.weight.dtype.kind != "f"
-        residual = weight * (self.event - score[place])
         squares = weight if counts else weight**2
         n, w2, k2 = (
             np.asarray(np.bincount(place, weights=column, minlength=score.size), dtype=np.float64)
             for column in (weight, squares, squares * self.event)
         )
+        return ScoreTable(score, n, n * score, w2, k2)
 
-        def sample(stream: Stream) -> ScoreTable:
-            sign = 2.0 * stream.generator().integers(0, 2, self.n_draws) - 1.0
-            moved = np.bincount(place, weights=sign[cluster] * residual, minlength=score.size)
-            return ScoreTable(score, n, n * score + moved, w2, k2)
-
-        return sample
+    def signed_residuals(self) -> SignedResiduals:
+        """Return the residuals of the only prediction, with one random sign for each cluster."""
+        assert self.cluster is not None
+        (score,), (place,) = self.scores, self.places
+        weight = 1.0 if self.weight is None else self.weight.astype(np.float64)
+        order = np.argsort(place, kind="stable")
+        residual = (weight * (self.event - score[place]))[order]
+        return SignedResiduals(place[order], residual, self.cluster[order], self.n_draws)
 
     def _table(self, score: Floats, place: Ints, weight: Weights) -> ScoreTable:
         """Return the table of the rows with these weights in the replicate."""

@@ -10,22 +10,19 @@ import numpy as np
 
 from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
-from calibrant._support.random_streams import Stream, Streams
+from calibrant._support.random_streams import Streams
 from calibrant._support.typing import Bools, Column, Floats, Ints
 from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
-from calibrant.inference.metric_values import metric_values
 from calibrant.inference.resampling import (
-    THREADS_FROM,
     THREADS_FROM_IN_KERNEL,
     PairedRows,
-    bootstrap_sampler,
-    null_sampler,
-    one_by_one,
     read_rows,
 )
 from calibrant.inference.shared_draws import StoredReplicates
+from calibrant.inference.signed_residuals import SignedResiduals
+from calibrant.inference.weighted_replicates import SignedReplicates, bootstrap_clusters, bootstrap_weights
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
 from calibrant.tables.partition import Partition
 from calibrant.tables.residuals import bernoulli_variance, event_squares, squared_residuals
@@ -111,8 +108,8 @@ class BinarySample:
 
     @property
     def threads_from(self) -> int:
-        """Number of rows from which threads are worth their price: fewer where the kernel does all the work."""
-        return THREADS_FROM_IN_KERNEL if self.has_exact_null else THREADS_FROM
+        """Number of rows from which threads are worth their price: few, since the kernel does most of the work."""
+        return THREADS_FROM_IN_KERNEL
 
     @property
     def _cluster(self) -> Ints | None:
@@ -129,24 +126,29 @@ class BinarySample:
             return partial(self.stored.lookup, metrics)
         if self.has_exact_null:
             return self._replicates(metrics).bootstrap
-        rows, sampler = self.rows, bootstrap_sampler(self.table)
-        return one_by_one(lambda stream: metric_values(metrics, sampler(stream) if rows is None else rows(stream)[0]))
+        if self.rows is not None and self.is_clustered:
+            return bootstrap_clusters(self.table, self.rows, metrics, self.partitions)
+        return bootstrap_weights(self.table, metrics, self.partitions)
 
     def null(self, metrics: Sequence[Metric]) -> ReplicateValues:
         """Return the function that computes the metrics of null replicates; NaN for those that have none."""
         if self.has_exact_null:
             known = None if self.stored is None else self.stored.take(metrics)
             return (known or self._replicates(metrics)).null
-        sampler = null_sampler(self.table, self.rows)
-        defined = [not declared(metric, "needs_counts") for metric in metrics]
+        table, residuals = self.table, None
+        if self.rows is not None and self.is_clustered:
+            table, residuals = self.rows.fitted_table(), self.rows.signed_residuals()
+        residuals = residuals or SignedResiduals.of_weights(table)
+        defined = np.array([not declared(metric, "needs_counts") for metric in metrics], dtype=bool)
         kept = [metric for metric, is_defined in zip(metrics, defined, strict=True) if is_defined]
+        replicates = SignedReplicates(table, kept, residuals, self.partitions)
 
-        def values(stream: Stream) -> Floats:
-            found = np.full(len(metrics), np.nan)
-            found[defined] = metric_values(kept, sampler(stream)) if kept else []
+        def values(streams: Streams) -> Floats:
+            found = np.full((streams.count, len(metrics)), np.nan)
+            found[:, defined] = replicates(streams)
             return found
 
-        return one_by_one(values)
+        return values
 
     def _replicates(self, metrics: Sequence[Metric]) -> BinaryReplicates:
         """Return the replicates of these metrics, which bootstrap and null share."""

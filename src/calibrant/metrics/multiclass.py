@@ -104,6 +104,13 @@ class _ProperScore(MulticlassMetric):
     def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
         """Return the function from a class per row to the loss of each row."""
 
+    @abstractmethod
+    def class_terms(self, score: Floats) -> tuple[Floats, Floats]:
+        """Return (a, b) for probabilities of one class.
+
+        The value is the sum over classes of the mean over rows of a, plus b where the class occurred.
+        """
+
     def measure(self, table: ClassTable) -> Measure:
         """Return a function of outcomes and weights: the value of the metric for the predictions of a table.
 
@@ -171,6 +178,21 @@ class MulticlassBrier(_ProperScore):
         rows, squares = np.arange(len(table)), np.einsum("ij,ij->i", table.proba, table.proba, dtype=np.float64)
         return lambda code: np.asarray(squares - 2 * table.proba[rows, code] + 1)
 
+    def class_terms(self, score: Floats) -> tuple[Floats, Floats]:
+        """Return (a, b) for probabilities of one class: the score is the sum over classes of mean a, plus b of events.
+
+        Parameters
+        ----------
+        score : array
+            Probabilities of one class.
+
+        Returns
+        -------
+        pair of arrays
+            p^2 and 1 - 2 p.
+        """
+        return score**2, 1 - 2 * score
+
 
 @dataclass(frozen=True)
 class MulticlassLogLoss(_ProperScore):
@@ -217,6 +239,22 @@ class MulticlassLogLoss(_ProperScore):
                 return np.asarray(-np.log(table.proba[rows, code].astype(np.float64)))
 
         return losses
+
+    def class_terms(self, score: Floats) -> tuple[Floats, Floats]:
+        """Return (a, b) for probabilities of one class: the loss is the sum over classes of mean a, plus b of events.
+
+        Parameters
+        ----------
+        score : array
+            Probabilities of one class.
+
+        Returns
+        -------
+        pair of arrays
+            0 and -ln p.
+        """
+        with np.errstate(divide="ignore"):
+            return np.zeros(score.size), np.asarray(-np.log(score))
 
 
 @dataclass(frozen=True)

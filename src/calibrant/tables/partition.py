@@ -39,7 +39,7 @@ class BinTotals:
 
     @cached_property
     def _size(self) -> Floats:
-        return np.maximum(self.n, 1.0)
+        return np.where(self.n > 0, self.n, 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,6 +3,7 @@
 // wrong orders give wrong values, and nothing worse; tables check theirs where they come from outside.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -68,16 +69,52 @@ inline void check_equal_widths(const double* edges, std::size_t bins) {
     require(valid, "edges must be -inf, b / B for each bin, and inf");
 }
 
+inline bool shares_rise(const double* shares, std::size_t values) {
+    double before = 0;
+    bool rising = values < 256;
+    for (std::size_t i = 0; i < values && rising; before = shares[i++]) rising = shares[i] > before && shares[i] < 1;
+    return rising;
+}
+
 // The distribution function of a number of draws with a mean of at most 1, so that draws come to an end.
 inline void check_poisson(const double* shares, std::size_t values) {
-    double mean = 0, before = 0;
-    bool valid = values < 256;
-    for (std::size_t i = 0; i < values && valid; ++i) {
-        valid = shares[i] > before && shares[i] < 1;
-        mean += 1 - shares[i];
-        before = shares[i];
+    double mean = 0;
+    for (std::size_t i = 0; i < values; ++i) mean += 1 - shares[i];
+    require(shares_rise(shares, values) && mean <= 1,
+            "poisson must be the distribution function of a number with a mean of at most 1");
+}
+
+inline void check_rising_shares(const double* shares, std::size_t values) {
+    require(values > 0 && shares_rise(shares, values), "poisson must be the distribution function of a number below 256");
+}
+
+constexpr std::size_t kMostRows = std::size_t{1} << 32;
+constexpr const char* kTooManyRows = "at most 2^32 - 1 rows can be drawn one by one";
+
+// First entries of bins, which may be empty.
+inline void check_fixed_starts(const std::int64_t* start, std::size_t bins, std::size_t entries) {
+    for (std::size_t b = 0; b < bins; ++b)
+        require(start[b] >= (b == 0 ? 0 : start[b - 1]) && static_cast<std::size_t>(start[b]) <= entries,
+                "starts of bins must not fall and must lie in the table");
+}
+
+inline void check_bin_count(std::int64_t bins) {
+    require(bins >= 1 && bins < (std::int64_t{1} << 31), "a number of bins must lie between 1 and 2^31 - 1");
+}
+
+// The column of what was drawn for each of `size` rows of a table; null if all columns are the rows.
+inline const std::int32_t* checked_order(const std::int32_t* order, std::size_t given, std::size_t size,
+                                         std::size_t columns) {
+    if (given == 0) {
+        require(columns == size, "drawn must have one column per row");
+        return nullptr;
     }
-    require(valid && mean <= 1, "poisson must be the distribution function of a number with a mean of at most 1");
+    std::uint32_t largest = 0;  // a negative number becomes one above 2^31
+    if (given == size)
+        for (std::size_t i = 0; i < size; ++i) largest = std::max(largest, static_cast<std::uint32_t>(order[i]));
+    const bool inside = given == size && columns <= std::size_t{1} << 31 && (size == 0 || largest < columns);
+    require(inside, "order must have a column of drawn for each row of the table");
+    return order;
 }
 
 // Number of elements of an array with these dimensions.

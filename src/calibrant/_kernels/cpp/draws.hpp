@@ -109,6 +109,11 @@ class BootstrapDraws {
         draw_singly(loops, key, replicate, attempt - 1, size_ - drawn, times);
     }
 
+    // Independent numbers of draws, whose total is not that of the rows.
+    void draw_independent(const Loops& loops, Key key, std::uint32_t replicate, std::uint8_t* times) const {
+        draw_poisson(loops, key, replicate, 0, times);
+    }
+
   private:
     std::size_t draw_poisson(const Loops& loops, Key key, std::uint32_t replicate, std::uint32_t attempt,
                              std::uint8_t* times) const {

@@ -19,6 +19,7 @@
 #include "row_order.hpp"
 #include "sums.hpp"
 #include "venn_abers.hpp"
+#include "weighted_module.hpp"
 #include "windows.hpp"
 
 using namespace calibrant;
@@ -382,6 +383,7 @@ NB_MODULE(_core, m) {
     m.def("venn_abers", &venn_abers_of<WideCounts>, nb::arg("n").noconvert(), nb::arg("k").noconvert());
     m.def("venn_abers", &venn_abers_of<RealWeights>, nb::arg("n").noconvert(), nb::arg("k").noconvert());
     bind_replicates(m);
+    bind_weighted_replicates(m);
     m.def("free_memory", [] { Pool::instance().clear(); });
     m.def("window_distances", &distances_in_windows, nb::arg("score").noconvert(), nb::arg("rate").noconvert(),
           nb::arg("window"));

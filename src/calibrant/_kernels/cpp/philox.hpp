@@ -12,6 +12,8 @@ struct Key {
     std::uint32_t low, high;
 };
 
+inline Key key_of(std::uint64_t key) { return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}; }
+
 // Streams of random words of one replicate.
 enum Stream : std::uint32_t { kRows = 0, kTies = 1, kExtra = 2, kSignBits = 3, kStreams = 4 };
 

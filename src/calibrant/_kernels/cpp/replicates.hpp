@@ -221,6 +221,14 @@ inline AcceptanceCache& cache_of(double alpha) {
     return *caches.back();
 }
 
+// How often each of `columns` rows (or clusters of rows, or events) occurs, one row per replicate. Row i of the table is
+// column order[i], or column i if `order` is null.
+struct DrawnRows {
+    const std::uint8_t* times;
+    std::size_t replicates, columns;
+    const std::int32_t* order;
+};
+
 // A table and its plan; draws replicates and measures them.
 template <class Count>
 class Replicates {
@@ -247,44 +255,31 @@ class Replicates {
     }
 
     void simulate(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
-        const RowSums& rows = row_sums(loops);
-        std::vector<Counts64<Count>> k(std::min(count, kTogether));
-        for (auto& counts : k) counts.resize(rows_.entries);
-        PooledVector<std::uint8_t> drawn(event_.size());
-        Workspace space;
-        for (std::size_t r = 0; r < count; r += kTogether) {
-            const std::size_t some = std::min(kTogether, count - r);
-            for (std::size_t j = 0; j < some; ++j) {
-                null_.draw(loops, key, first + static_cast<std::uint32_t>(r + j), drawn.data());
-                gather(drawn, k[j].count);
-                k[j].add(loops);
-            }
-            const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b, rows_.single);
+        simulate_by(loops, count, out, [&](std::size_t r, std::size_t some, Times& events) {
             for (std::size_t j = 0; j < some; ++j)
-                measure(loops, rows.n[0], k[j], rows.scores[0], add(rows.linear[0], of_events[j]), advance(out, r + j), space);
-        }
+                null_.draw(loops, key, first + static_cast<std::uint32_t>(r + j), events[j].count.data());
+        });
     }
 
     void resample(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
-        resample_by(loops, count, out, [&](std::size_t r, std::size_t some, Times& times) {
+        resample_by(loops, count, nullptr, out, [&](std::size_t r, std::size_t some, Times& times) {
             for (std::size_t j = 0; j < some; ++j)
                 bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r + j), times[j].count.data());
         });
     }
 
-    // Rows drawn elsewhere, one row of `drawn` per replicate: row i of the table is row order[i] of what was drawn, or row
-    // i if `order` is null.
-    void resample_drawn(const Loops& loops, const std::uint8_t* drawn, const std::int32_t* order, std::size_t count,
-                        Sums out) const {
-        PooledVector<std::uint32_t> words(order == nullptr ? 0 : rows_.size);
-        resample_by(loops, count, out, [&](std::size_t r, std::size_t some, Times& times) {
-            const std::uint8_t* const of_first = drawn + r * rows_.size;
-            if (order != nullptr) reorder(of_first, order, some, words, times);
-            for (std::size_t j = 0; j < some; ++j) {
-                std::uint8_t* const to = times[j].count.data();
-                if (order == nullptr) std::copy_n(of_first + j * rows_.size, rows_.size, to);
-                std::fill(to + rows_.size, to + event_.size(), std::uint8_t{0});
-            }
+    // Rows, or outcomes of rows, that were drawn elsewhere. `limits` are n_min and n_max of each partition of PAVA-BC, one
+    // row per replicate, or null for those of the plan.
+    void resample_drawn(const Loops& loops, const DrawnRows& drawn, const std::int64_t* limits, Sums out) const {
+        PooledVector<std::uint32_t> words(drawn.order == nullptr ? 0 : drawn.columns);
+        resample_by(loops, drawn.replicates, limits, out, [&](std::size_t r, std::size_t some, Times& times) {
+            copy_drawn(drawn, r, some, words, times);
+        });
+    }
+    void simulate_drawn(const Loops& loops, const DrawnRows& drawn, Sums out) const {
+        PooledVector<std::uint32_t> words(drawn.order == nullptr ? 0 : drawn.columns);
+        simulate_by(loops, drawn.replicates, out, [&](std::size_t r, std::size_t some, Times& events) {
+            copy_drawn(drawn, r, some, words, events);
         });
     }
 
@@ -303,7 +298,7 @@ class Replicates {
             k[0].add(loops);
             Scores64::add(loops, n, 1, score_.data(), scores);
             const auto of_rows = linear_sums(loops, n, 1, &Plan::Linear::a), of_events = linear_sums(loops, k, 1, &Plan::Linear::b);
-            measure(loops, n[0], k[0], scores[0], add(of_rows[0], of_events[0]), advance(out, r), space);
+            measure(loops, n[0], k[0], scores[0], add(of_rows[0], of_events[0]), nullptr, advance(out, r), space);
         }
     }
 
@@ -348,16 +343,28 @@ class Replicates {
         return rows;
     }
 
-    // Writes the draws of each row in the order of the table. Words hold the draws of a row in all replicates, so that each
-    // row is looked up once.
-    void reorder(const std::uint8_t* drawn, const std::int32_t* order, std::size_t replicates,
+    // Writes the draws of some replicates, from replicate r on, in the order of the table.
+    void copy_drawn(const DrawnRows& drawn, std::size_t r, std::size_t some, PooledVector<std::uint32_t>& words,
+                    Times& times) const {
+        const std::uint8_t* const of_first = drawn.times + r * drawn.columns;
+        if (drawn.order != nullptr) reorder(of_first, drawn, some, words, times);
+        for (std::size_t j = 0; j < some; ++j) {
+            std::uint8_t* const to = times[j].count.data();
+            if (drawn.order == nullptr) std::copy_n(of_first + j * drawn.columns, rows_.size, to);
+            std::fill(to + rows_.size, to + event_.size(), std::uint8_t{0});
+        }
+    }
+
+    // Words hold the draws of a column in all replicates, so that each column is looked up once.
+    void reorder(const std::uint8_t* of_first, const DrawnRows& drawn, std::size_t replicates,
                  PooledVector<std::uint32_t>& words, Times& times) const {
         static_assert(kTogether == 4, "a word has one byte per replicate");
         const std::uint8_t* of[kTogether];
-        for (std::size_t j = 0; j < kTogether; ++j) of[j] = drawn + std::min(j, replicates - 1) * rows_.size;
+        for (std::size_t j = 0; j < kTogether; ++j) of[j] = of_first + std::min(j, replicates - 1) * drawn.columns;
         std::uint32_t* const word = words.data();
-        const std::size_t size = rows_.size;
-        for (std::size_t i = 0; i < size; ++i)
+        const std::int32_t* const order = drawn.order;
+        const std::size_t size = rows_.size, columns = drawn.columns;
+        for (std::size_t i = 0; i < columns; ++i)
             word[i] = of[0][i] | std::uint32_t{of[1][i]} << 8 | std::uint32_t{of[2][i]} << 16 | std::uint32_t{of[3][i]} << 24;
         std::uint32_t found[kBlock] = {};
         for (std::size_t first = 0; first < size; first += kBlock) {
@@ -370,9 +377,32 @@ class Replicates {
         }
     }
 
+    // `draw` writes the events of some replicates, from replicate r on.
+    template <class Draw>
+    void simulate_by(const Loops& loops, std::size_t count, Sums out, Draw draw) const {
+        const RowSums& rows = row_sums(loops);
+        std::vector<Counts64<Count>> k(std::min(count, kTogether));
+        for (auto& counts : k) counts.resize(rows_.entries);
+        Times events(k.size());
+        for (auto& each : events) each.count.resize(event_.size());
+        Workspace space;
+        for (std::size_t r = 0; r < count; r += kTogether) {
+            const std::size_t some = std::min(kTogether, count - r);
+            draw(r, some, events);
+            for (std::size_t j = 0; j < some; ++j) {
+                gather(events[j].count, k[j].count);
+                k[j].add(loops);
+            }
+            const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b, rows_.single);
+            for (std::size_t j = 0; j < some; ++j)
+                measure(loops, rows.n[0], k[j], rows.scores[0], add(rows.linear[0], of_events[j]), nullptr, advance(out, r + j),
+                        space);
+        }
+    }
+
     // `draw` writes how often each row occurs in some replicates, from replicate r on.
     template <class Draw>
-    void resample_by(const Loops& loops, std::size_t count, Sums out, Draw draw) const {
+    void resample_by(const Loops& loops, std::size_t count, const std::int64_t* limits, Sums out, Draw draw) const {
         const std::size_t together = std::min(count, kTogether);
         std::vector<Counts64<Count>> n(together), k(together);
         Times times(together);
@@ -397,7 +427,8 @@ class Replicates {
             }
             Scores64::add(loops, n, some, score_.data(), scores);
             for (std::size_t j = 0; j < some; ++j)
-                measure(loops, n[j], k[j], scores[j], linear[j], advance(out, r + j), space);
+                measure(loops, n[j], k[j], scores[j], linear[j],
+                        limits == nullptr ? nullptr : limits + (r + j) * 2 * plan_.blocks.size(), advance(out, r + j), space);
         }
     }
 
@@ -461,7 +492,7 @@ class Replicates {
 
     template <class Drawn>
     void measure(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
-                 const std::vector<double>& linear, Sums out, Workspace& space) const {
+                 const std::vector<double>& linear, const std::int64_t* limits, Sums out, Workspace& space) const {
         std::vector<std::size_t>& start = space.start;
         std::vector<Before>& all = space.before;
         // A sum up to a bin adds half a block on average, so with many bins for the entries all sums at once cost less.
@@ -480,7 +511,13 @@ class Replicates {
             sum_bins(before, start, out);
         }
         std::copy(linear.begin(), linear.end(), out.linear);
-        for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(loops, n, k, each, space);
+        for (Plan::Blocks each : plan_.blocks) {
+            if (limits != nullptr) {
+                each.n_min = *limits++;
+                each.n_max = *limits++;
+            }
+            *out.rejected++ = count_rejected(loops, n, k, each, space);
+        }
     }
 
     static std::vector<double> add(std::vector<double> sums, const std::vector<double>& more) {

@@ -10,6 +10,7 @@
 
 #include "arrays.hpp"
 #include "checks.hpp"
+#include "class_draws.hpp"
 #include "replicates.hpp"
 #include "signed_sums.hpp"
 
@@ -23,8 +24,7 @@ using Blocks = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
 using Coefficients = std::vector<std::pair<Input<double>, Input<double>>>;
 // More draws of so many rows than 255, or than 65,535, have a probability below 1e-100.
 constexpr std::int64_t kMostRowsInByte = 32, kMostRowsInTwoBytes = 60'000;
-constexpr std::size_t kMostRows = std::size_t{1} << 32;
-constexpr const char* kTooManyRows = "at most 2^32 - 1 rows can be drawn one by one";
+constexpr std::int64_t kMostDrawnTogether = 65'535 / 255;
 
 // The table; without `by_rows` its rows are not drawn, and take no memory.
 TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, bool by_rows) {
@@ -46,14 +46,10 @@ Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed,
              const Blocks& blocks, const Coefficients& linear) {
     Plan plan;
     for (const auto& starts : fixed) {
-        const std::int64_t* const s = starts.data();
-        for (std::size_t b = 0; b < starts.shape(0); ++b)
-            require(s[b] >= (b == 0 ? 0 : s[b - 1]) && static_cast<std::size_t>(s[b]) <= entries,
-                    "starts of bins must not fall and must lie in the table");
-        plan.fixed.emplace_back(s, s + starts.shape(0));
+        check_fixed_starts(starts.data(), starts.shape(0), entries);
+        plan.fixed.emplace_back(starts.data(), starts.data() + starts.shape(0));
     }
-    for (const std::int64_t bins : quantiles)
-        require(bins >= 1 && bins < (std::int64_t{1} << 31), "a number of bins must lie between 1 and 2^31 - 1");
+    for (const std::int64_t bins : quantiles) check_bin_count(bins);
     plan.quantiles = std::move(quantiles);
     for (const auto& [n_min, n_max, alpha] : blocks) {
         check_level(alpha);
@@ -71,8 +67,8 @@ class PyReplicates {
   public:
     PyReplicates(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<double> poisson,
                  const std::vector<Input<std::int64_t>>& fixed, const std::vector<std::int64_t>& quantiles,
-                 const Blocks& blocks, const Coefficients& linear, bool by_rows)
-        : score_(score), n_(n), k_(k), by_rows_(by_rows),
+                 const Blocks& blocks, const Coefficients& linear, bool by_rows, bool in_clusters)
+        : score_(score), n_(n), k_(k), by_rows_(by_rows), in_clusters_(in_clusters),
           replicates_(make(poisson, plan_of(score.shape(0), fixed, quantiles, blocks, linear))) {}
 
     nb::tuple simulate(std::uint64_t key, std::uint32_t first, std::size_t count) const {
@@ -85,15 +81,24 @@ class PyReplicates {
         return measured(count, [&](const auto& each, Sums out) { each.resample(loops(), key_of(key), first, count, out); });
     }
 
-    nb::tuple resample_drawn(Bytes drawn, Input<std::int32_t> order) const {
-        const std::size_t size = std::visit([](const auto& each) { return each.size(); }, replicates_);
-        const bool same = order.shape(0) == 0;
-        check_rows();
-        if (!same) check_order(order, size);
-        require(drawn.shape(1) == size, "drawn must have one column per row");
+    nb::tuple resample_drawn(Bytes drawn, Input<std::int32_t> order, Matrix limits) const {
+        const DrawnRows rows = drawn_rows(drawn, order);
+        const std::size_t blocks = std::visit([](const auto& each) { return each.plan().blocks.size(); }, replicates_);
+        const bool given = limits.size() > 0;
+        require(!given || (limits.shape(0) == drawn.shape(0) && limits.shape(1) == 2 * blocks),
+                "limits must have two columns per partition and one row per replicate");
         return measured(drawn.shape(0), [&](const auto& each, Sums out) {
-            each.resample_drawn(loops(), drawn.data(), same ? nullptr : order.data(), drawn.shape(0), out);
+            each.resample_drawn(loops(), rows, given ? limits.data() : nullptr, out);
         });
+    }
+
+    nb::tuple simulate_drawn(Bytes drawn, Input<std::int32_t> order) const {
+        const DrawnRows rows = drawn_rows(drawn, order);
+        std::uint8_t all = 0;
+        for (std::size_t i = 0; i < drawn.size(); ++i) all |= drawn.data()[i];
+        require(all <= 1, "drawn must be 0 or 1");
+        return measured(drawn.shape(0),
+                        [&](const auto& each, Sums out) { each.simulate_drawn(loops(), rows, out); });
     }
 
     nb::tuple measure(Matrix n, Matrix k) const {
@@ -121,21 +126,16 @@ class PyReplicates {
         return nb::make_tuple(n.array(), k.array());
     }
 
-    static Key key_of(std::uint64_t key) {
-        return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
-    }
-
   private:
     void check_rows() const {
         require(by_rows_, "rows are drawn only with by_rows");
     }
 
-    static void check_order(Input<std::int32_t> order, std::size_t size) {
-        std::uint32_t largest = 0;  // a negative number becomes one above 2^31
-        if (order.shape(0) == size)
-            for (std::size_t i = 0; i < size; ++i) largest = std::max(largest, static_cast<std::uint32_t>(order.data()[i]));
-        require(order.shape(0) == size && size <= std::size_t{1} << 31 && (size == 0 || largest < size),
-                "order must have a row of the data for each row of the table");
+    DrawnRows drawn_rows(Bytes drawn, Input<std::int32_t> order) const {
+        const std::size_t size = std::visit([](const auto& each) { return each.size(); }, replicates_);
+        check_rows();
+        const std::int32_t* const ordered = checked_order(order.data(), order.shape(0), size, drawn.shape(1));
+        return {drawn.data(), drawn.shape(0), drawn.shape(1), ordered};
     }
 
     using Either = std::variant<Replicates<std::uint8_t>, Replicates<std::uint16_t>, Replicates<std::int64_t>>;
@@ -144,8 +144,11 @@ class PyReplicates {
         const TableRows rows = rows_of(score_, n_, k_, by_rows_);
         check_poisson(poisson.data(), poisson.shape(0));
         const std::int64_t most = rows.entries == 0 ? 0 : *std::max_element(rows.n, rows.n + rows.entries);
-        if (most <= kMostRowsInByte) return Replicates<std::uint8_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
-        if (most <= kMostRowsInTwoBytes)
+        // Rows of a cluster are drawn together, each up to 255 times.
+        const std::int64_t in_byte = in_clusters_ ? 1 : kMostRowsInByte;
+        const std::int64_t in_two_bytes = in_clusters_ ? kMostDrawnTogether : kMostRowsInTwoBytes;
+        if (most <= in_byte) return Replicates<std::uint8_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
+        if (most <= in_two_bytes)
             return Replicates<std::uint16_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
         return Replicates<std::int64_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
     }
@@ -170,7 +173,7 @@ class PyReplicates {
 
     Input<double> score_;
     Input<std::int64_t> n_, k_;
-    bool by_rows_;
+    bool by_rows_, in_clusters_;
     Either replicates_;
 };
 
@@ -185,7 +188,7 @@ Output<std::uint8_t> draw_many(std::uint64_t key, std::uint32_t first, std::size
         nb::gil_scoped_release release;
         const BootstrapDraws draws(size, poisson.data(), poisson.shape(0));
         for (std::size_t r = 0; r < count; ++r)
-            draws.draw(loops(), PyReplicates::key_of(key), first + static_cast<std::uint32_t>(r), out.data() + r * size);
+            draws.draw(loops(), key_of(key), first + static_cast<std::uint32_t>(r), out.data() + r * size);
     }
     return out.array(rows);
 }
@@ -207,7 +210,32 @@ Output<double> sum_signed(std::uint64_t key, std::uint32_t first, std::size_t co
     Buffer<double> out(checked_size(count, bins, values.shape(1)));
     {
         nb::gil_scoped_release release;
-        signed_sums(loops(), PyReplicates::key_of(key), first, count, signed_rows, out.data());
+        signed_sums(loops(), key_of(key), first, count, signed_rows, out.data());
+    }
+    return out.array();
+}
+
+// The random sign of each unit of a replicate, as `sum_signed` uses them.
+Output<double> draw_signs(std::uint64_t key, std::uint32_t replicate, std::size_t units) {
+    require(units <= kMostRows, kTooManyRows);
+    Buffer<double> out(units);
+    {
+        nb::gil_scoped_release release;
+        Signs(loops(), key_of(key), replicate, 1, units).copy(out.data(), units);
+    }
+    return out.array();
+}
+
+// The class of each row in null replicates, one after another, drawn from cumulative probabilities.
+Output<std::int32_t> draw_classes(std::uint64_t key, std::uint32_t first, std::size_t count, Values cumulative) {
+    const ClassRows rows{cumulative.data(), cumulative.shape(0), cumulative.shape(1)};
+    require(rows.rows < kMostRows, kTooManyRows);
+    require(rows.classes >= 1 && rows.classes < (std::size_t{1} << 31), "classes must be at least 1");
+    require(rows.valid(), "cumulative probabilities must rise from 0 or more to a finite number above 0");
+    Buffer<std::int32_t> out(checked_size(count, rows.rows));
+    {
+        nb::gil_scoped_release release;
+        rows.draw(loops(), key_of(key), first, count, out.data());
     }
     return out.array();
 }
@@ -220,7 +248,7 @@ Output<std::int64_t> draw(std::uint64_t key, std::uint32_t replicate, std::size_
     {
         nb::gil_scoped_release release;
         std::vector<std::uint8_t> times(padded(size, kChunkQuarters));
-        BootstrapDraws(size, poisson.data(), poisson.shape(0)).draw(loops(), PyReplicates::key_of(key), replicate, times.data());
+        BootstrapDraws(size, poisson.data(), poisson.shape(0)).draw(loops(), key_of(key), replicate, times.data());
         std::copy_n(times.begin(), size, out.data());
     }
     return out.array();
@@ -232,17 +260,22 @@ void bind_replicates(nb::module_& m) {
     nb::class_<PyReplicates>(m, "Replicates")
         .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::int64_t>, Input<double>,
                       const std::vector<Input<std::int64_t>>&, const std::vector<std::int64_t>&, const Blocks&,
-                      const Coefficients&, bool>(),
+                      const Coefficients&, bool, bool>(),
              nb::arg("score"), nb::arg("n"), nb::arg("k"), nb::arg("poisson"), nb::arg("fixed"), nb::arg("quantiles"),
-             nb::arg("blocks"), nb::arg("linear"), nb::arg("by_rows") = true)
+             nb::arg("blocks"), nb::arg("linear"), nb::arg("by_rows") = true, nb::arg("in_clusters") = false)
         .def("simulate", &PyReplicates::simulate, nb::arg("key"), nb::arg("first"), nb::arg("count"))
         .def("resample", &PyReplicates::resample, nb::arg("key"), nb::arg("first"), nb::arg("count"))
-        .def("resample_drawn", &PyReplicates::resample_drawn, nb::arg("drawn").noconvert(), nb::arg("order").noconvert())
+        .def("resample_drawn", &PyReplicates::resample_drawn, nb::arg("drawn").noconvert(), nb::arg("order").noconvert(),
+             nb::arg("limits").noconvert())
+        .def("simulate_drawn", &PyReplicates::simulate_drawn, nb::arg("drawn").noconvert(), nb::arg("order").noconvert())
         .def("measure", &PyReplicates::measure, nb::arg("n").noconvert(), nb::arg("k").noconvert())
         .def("simulated", &PyReplicates::simulated, nb::arg("key"), nb::arg("replicate"))
         .def("resampled", &PyReplicates::resampled, nb::arg("key"), nb::arg("replicate"));
     m.def("draw", &draw, nb::arg("key"), nb::arg("replicate"), nb::arg("size"), nb::arg("poisson"));
     m.def("draw_many", &draw_many, nb::arg("key"), nb::arg("first"), nb::arg("count"), nb::arg("size"), nb::arg("poisson"));
+    m.def("draw_classes", &draw_classes, nb::arg("key"), nb::arg("first"), nb::arg("count"),
+          nb::arg("cumulative").noconvert());
+    m.def("draw_signs", &draw_signs, nb::arg("key"), nb::arg("replicate"), nb::arg("units"));
     m.def("sum_signed", &sum_signed, nb::arg("key"), nb::arg("first"), nb::arg("count"), nb::arg("values").noconvert(),
           nb::arg("start").noconvert(), nb::arg("unit").noconvert(), nb::arg("units"));
     m.def("instruction_set", [] { return loops().instruction_set; });

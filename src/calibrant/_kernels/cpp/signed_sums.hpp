@@ -50,6 +50,11 @@ class Signs {
         return found;
     }
 
+    // The sign of each unit of the first replicate.
+    void copy(double* out, std::size_t units) const {
+        for (std::size_t i = 0; i < units; ++i) out[i] = ((bits_[i / kBlock] >> (i % kBlock)) & 1) != 0 ? 1.0 : -1.0;
+    }
+
   private:
     std::size_t words_;  // of a replicate
     std::vector<std::uint64_t> bits_;

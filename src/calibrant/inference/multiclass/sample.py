@@ -13,6 +13,7 @@ from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
 from calibrant._support.typing import Column, Floats, Ints, Weights
+from calibrant.inference.multiclass.replicates import MulticlassReplicates
 from calibrant.inference.resampling import check_clusters, one_by_one
 from calibrant.metrics.metric import Metric, declared
 from calibrant.tables.class_probabilities import ClassProbabilities
@@ -86,6 +87,8 @@ class MulticlassSample:
 
     def bootstrap(self, metrics: Sequence[Any]) -> Callable[[Streams], Floats]:
         """Return the function that computes the metrics of bootstrap replicates."""
+        if MulticlassReplicates.can_hold(self.table):
+            return self._replicates(metrics).bootstrap
         measures = [self._measure(metric) for metric in metrics]
         draws = len(self.table) if self.cluster is None else int(self.cluster.max()) + 1
 
@@ -108,6 +111,8 @@ class MulticlassSample:
         """Return the function that computes the metrics of null replicates."""
         if not self.has_exact_null:
             return lambda streams: np.full((streams.count, len(metrics)), np.nan)
+        if MulticlassReplicates.can_hold(self.table):
+            return self._replicates(metrics).null
         measures = [self._measure(metric) for metric in metrics]
         draw = ClassSampler(self.table)
 
@@ -116,6 +121,16 @@ class MulticlassSample:
             return [measure(code, None) for measure in measures]
 
         return one_by_one(one)
+
+    def _replicates(self, metrics: Sequence[Any]) -> MulticlassReplicates:
+        """Return the replicates of these metrics, which bootstrap and null share."""
+        if not (self._last and self._last[0].metrics == list(metrics)):
+            self._last[:] = [MulticlassReplicates(self.table, self.cluster, metrics)]
+        return self._last[0]
+
+    @cached_property
+    def _last(self) -> list[MulticlassReplicates]:
+        return []
 
     def _measure(self, metric: Any) -> Any:
         """Return the prepared metric; preparing one costs more than a replicate, so bootstrap and null share it."""
