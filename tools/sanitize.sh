@@ -9,6 +9,7 @@ declare -A parts=(
     [kernel]="tests/_kernels"
     [fuzz]="tests/fuzz/test_corpus.py -k kernel"
     [replicates]="tests/inference/test_resampling.py tests/inference/test_shared_draws.py tests/metrics/test_golden.py"
+    [weights]="tests/inference/test_weighted_replicates.py tests/inference/multiclass/test_replicates.py"
     [tables]="tests/tables tests/ingest/test_row_counter.py"
 )
 if [ $# = 0 ]; then
@@ -17,7 +18,7 @@ if [ $# = 0 ]; then
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --group test
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check . \
         --config-settings=cmake.define.CALIBRANT_SANITIZE=ON --config-settings=build-dir=build/sanitize
-    set -- kernel fuzz replicates tables
+    set -- kernel fuzz replicates weights tables
 fi
 # Python itself is not instrumented, so the runtime is loaded first; Python's own leaks are not ours.
 export LD_PRELOAD="$("${CXX:-c++}" -print-file-name=libasan.so):$("${CXX:-c++}" -print-file-name=libubsan.so)"

@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cb
 from calibrant import _kernels
-from calibrant._kernels import reference, reference_replicates
+from calibrant._kernels import reference, reference_replicates, reference_weighted
 
 compiled_only = pytest.mark.skipif(_kernels.KERNEL != "compiled", reason="needs the compiled kernel")
 
@@ -90,6 +90,57 @@ REPLICATES = {
     "drawn columns": lambda r: make(r).resample_drawn(np.ones((1, 2), dtype=np.uint8), None),
     "drawn too often": lambda r: make(r).resample_drawn(np.full((1, 9), 255, dtype=np.uint8), None),
     "order": lambda r: make(r).resample_drawn(np.ones((1, 9), dtype=np.uint8), np.arange(1, 10, dtype=np.int32)),
+    "limits": lambda r: make(r, Plan(blocks=[Blocks(1, 5, 0.05)])).resample_drawn(
+        np.ones((1, 9), dtype=np.uint8), None, np.ones((1, 3), dtype=np.int64)
+    ),
+    "outcomes": lambda r: make(r).simulate_drawn(np.full((1, 9), 2, dtype=np.uint8), None),
+    "outcomes of other rows": lambda r: make(r).simulate_drawn(np.ones((1, 8), dtype=np.uint8), None),
+    "outcomes of rows not drawn": lambda r: make(r, by_rows=False).simulate_drawn(
+        np.ones((1, 9), dtype=np.uint8), None
+    ),
+}
+ROWS, WEIGHT, EVENT = ints(1, 2, 1), np.array([1.0, 0.5, 2.0, 3.0]), np.array([0, 1, 0, 1], dtype=np.uint8)
+CRITICAL = np.linspace(3.8, 5, 9)
+TIMES = np.ones((1, 4), dtype=np.uint8)
+
+
+def weigh(make, plan=_kernels.WeightedPlan(), rows=(SCORE, ROWS, WEIGHT, EVENT)):  # noqa: B008  (frozen)
+    return make(*rows, plan)
+
+
+def blocks(critical, step):
+    return _kernels.WeightedPlan(blocks=[_kernels.WeightedBlocks(-1, 0.05, 0, -1, 0.2, critical, step)])
+
+
+WEIGHTED = {
+    "score": lambda w: weigh(w, rows=(SCORE * 3, ROWS, WEIGHT, EVENT)),
+    "NaN": lambda w: weigh(w, rows=(SCORE * np.nan, ROWS, WEIGHT, EVENT)),
+    "lengths": lambda w: weigh(w, rows=(SCORE[:2], ROWS, WEIGHT, EVENT)),
+    "rows": lambda w: weigh(w, rows=(SCORE, ints(1, 1, 1), WEIGHT, EVENT)),
+    "no rows": lambda w: weigh(w, rows=(SCORE, ints(0, 3, 1), WEIGHT, EVENT)),
+    "many rows": lambda w: weigh(w, rows=(SCORE, ints(2**62, 2**62, 1), WEIGHT, EVENT)),
+    "events": lambda w: weigh(w, rows=(SCORE, ROWS, WEIGHT, EVENT[:3])),
+    "event": lambda w: weigh(w, rows=(SCORE, ROWS, WEIGHT, EVENT + np.uint8(1))),
+    "weight 0": lambda w: weigh(w, rows=(SCORE, ROWS, WEIGHT - 1, EVENT)),
+    "infinite weight": lambda w: weigh(w, rows=(SCORE, ROWS, WEIGHT * np.inf, EVENT)),
+    "starts": lambda w: weigh(w, _kernels.WeightedPlan(fixed=[ints(0, 7)])),
+    "bins": lambda w: weigh(w, _kernels.WeightedPlan(quantiles=[0])),
+    "coefficients": lambda w: weigh(w, _kernels.WeightedPlan(linear=[(SCORE[:2], SCORE)])),
+    "critical values": lambda w: weigh(w, blocks(CRITICAL[:3], 0.1)),
+    "step": lambda w: weigh(w, blocks(CRITICAL, 0.0)),
+    "drawn columns": lambda w: weigh(w).resample(TIMES[:, :2], None),
+    "order": lambda w: weigh(w).resample(TIMES, np.array([0, 1, 2, 4], dtype=np.int32)),
+    "negative order": lambda w: weigh(w).resample(TIMES, np.array([0, 1, 2, -1], dtype=np.int32)),
+    "negative draws": lambda w: weigh(w).resample(-TIMES.astype(np.int32), None),
+}
+SHARES = np.array([[0.2, 0.5, 1.0], [0.0, 0.0, 0.3]])
+CLASSES = {
+    "falling": SHARES[:, ::-1].copy(),
+    "negative": SHARES - 0.1,
+    "nothing": SHARES * 0,
+    "NaN": SHARES * np.nan,
+    "infinite": np.where(SHARES == 1, np.inf, SHARES),
+    "no classes": SHARES[:, :0].copy(),
 }
 SIGNED = {
     "start": (VALUES, ints(0, 7), None),
@@ -129,15 +180,35 @@ def test_wrong_signed_sums_raise_the_same_error_on_both_kernels(case):
 
 
 @compiled_only
+@pytest.mark.parametrize("case", WEIGHTED)
+def test_wrong_weighted_rows_raise_the_same_error_on_both_kernels(case):
+    makers = (_kernels.weighted_replicates, reference_weighted.weighted_replicates)
+    texts = [message(WEIGHTED[case], make) for make in makers]
+    assert texts[0] == texts[1]
+
+
+@compiled_only
+@pytest.mark.parametrize("case", CLASSES)
+def test_wrong_probabilities_of_classes_raise_the_same_error_on_both_kernels(case):
+    texts = [message(kernel.class_draws, 1, 0, 2, CLASSES[case]) for kernel in (_kernels, reference_replicates)]
+    assert texts[0] == texts[1]
+
+
+@compiled_only
 def test_draws_that_never_end_and_results_that_fit_no_memory_are_refused():
     from calibrant._kernels import _core
 
     for shares in ([0.0], [0.1, 0.2, 0.3], [0.5, 0.4], [np.nan], [1.0], np.linspace(0.4, 0.99, 300)):
         with pytest.raises(ValueError, match="poisson must"):
             _core.draw(1, 0, 5000, np.array(shares, dtype=float))
+    for shares in ([], [0.0], [0.5, 0.4], [np.nan], [1.0], np.linspace(0.4, 0.99, 300)):
+        with pytest.raises(ValueError, match="poisson must"):
+            _core.draw_poisson(1, 0, 2, 50, np.array(shares, dtype=float))
     for call in (
         lambda: _core.draw_many(1, 0, 2**40, 2**31, np.empty(0)),
         lambda: _core.sum_signed(1, 0, 2**62, VALUES, ints(0), ints(), 0),
+        lambda: _core.draw_poisson(1, 0, 2**40, 2**31, np.array([0.4, 0.7])),
+        lambda: _core.draw_classes(1, 0, 2**62, SHARES),
         lambda: make(_kernels.replicates, Plan(quantiles=[10]))._core.measure(
             np.empty((0, 3), np.int64), np.empty((1, 3), np.int64)
         ),
