@@ -22,8 +22,8 @@ WITHOUT_LIBRARIES := tests/_kernels tests/_support/test_inputs.py tests/_support
 # scikit-learn's checks of the interface call no other function of the kernel, so they run once.
 WITH_LIBRARIES := tests/calibrators/test_calibrators.py tests/calibrators/test_multiclass_calibrators.py tests/metrics/test_multiclass.py src/calibrant/calibrators
 # pytest-xdist runs one process per core: threads of BLAS and OpenMP beside them only wait for each other.
-check test test-slow test-reference test-core test-all: export OMP_NUM_THREADS := 1
-check test test-slow test-reference test-core test-all: export OPENBLAS_NUM_THREADS := 1
+check test test-slow test-reference test-core test-all test-wheel test-lowest: export OMP_NUM_THREADS := 1
+check test test-slow test-reference test-core test-all test-wheel test-lowest: export OPENBLAS_NUM_THREADS := 1
 # Keep the output of each of several parallel targets together, where make can (4.0 on).
 TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # make fuzz: the targets, the time of each, and the processes that share it.

@@ -167,7 +167,7 @@ def test_no_calibrator_is_an_identity_that_can_be_called_saved_and_exported(tmp_
     assert isinstance(same, cb.calibrators.Identity)
     assert np.array_equal(same(p), p)
     expression = cb.to_sql(auto.calibrator_, "p")
-    found = duckdb.sql(f"SELECT {expression} FROM (SELECT unnest({p.tolist()}::DOUBLE[]) AS p)").fetchall()
+    found = duckdb.execute(f"SELECT {expression} FROM (SELECT unnest(?::DOUBLE[]) AS p)", [p.tolist()]).fetchall()
     assert np.array_equal(np.ravel(found), p)
     with pytest.raises(cb.InputError, match=r"lie in \[0, 1\]"):
         auto([2.0])

@@ -388,13 +388,15 @@ def test_too_few_given_splits_are_refused():
 def test_groups_are_plotted_in_one_figure():
     again = np.repeat(np.arange(300), 5)
     rows, y = X[again], Y[again]
+    options = {"calibrators": {"beta": cb.Beta()}, "scoring": "brier", "n_resamples": 399}
     with sklearn.config_context(enable_metadata_routing=True):
         splitter = GroupKFold(3).set_split_request(groups=True)
-        model = cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=splitter, n_resamples=99)
-        grouped = model.fit(rows, y, groups=again).ranking_
-    once = cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=3, n_resamples=99).fit(X[:300], Y[:300]).ranking_
+        grouped = cb.AutoCalibrator(GaussianNB(), cv=splitter, **options).fit(rows, y, groups=again).ranking_
+    # The same folds: how groups of equal size are divided depends on the versions of NumPy and scikit-learn.
+    folds = list(GroupKFold(3).split(X[:300], Y[:300], np.arange(300)))
+    once = cb.AutoCalibrator(GaussianNB(), cv=folds, **options).fit(X[:300], Y[:300]).ranking_
     widths = [r.candidates[0].high - r.candidates[0].low for r in (grouped, once)]
-    assert widths[0] == pytest.approx(widths[1], rel=0.5)  # not a fifth of the variance
+    assert widths[0] == pytest.approx(widths[1], rel=0.3)  # not a fifth of the variance
 
 
 def three_classes(heat, size=2000):

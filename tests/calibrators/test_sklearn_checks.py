@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+import sklearn
+from packaging.version import Version
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
@@ -206,6 +208,13 @@ EXPECTED = {
 }
 # Runs only with SCIPY_ARRAY_API set before SciPy is loaded; arrays of other libraries are not promised.
 LEFT_OUT = {"check_array_api_input"}
+# Faults of the checks before scikit-learn 1.7: the labels of two classes depend on the order of the rows, which differs
+# between the two fits that are compared; sparse data must be refused with a TypeError.
+BEFORE_1_7 = {
+    (OneColumn, "check_sample_weight_equivalence_on_dense_data"),
+    (cb.Multicalibrator, "check_sample_weight_equivalence_on_sparse_data"),
+}
+IS_BEFORE_1_7 = Version(sklearn.__version__) < Version("1.7")
 
 
 def _name(check):
@@ -217,8 +226,12 @@ def expected(estimator):
     return EXPECTED.get(name, {})
 
 
+def is_left_out(estimator, check):
+    return _name(check) in LEFT_OUT or (IS_BEFORE_1_7 and (type(estimator), _name(check)) in BEFORE_1_7)
+
+
 def run_check(estimator, check):
-    if _name(check) not in LEFT_OUT:
+    if not is_left_out(estimator, check):
         check(estimator)
 
 
@@ -239,8 +252,11 @@ def test_scikit_learns_check_of_other_settings(estimator, check):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_at_least_fifty_checks_must_pass(name):
-    names = [_name(check) for _, check in estimator_checks_generator(ESTIMATORS[name], mark=None)]
-    assert len([each for each in names if each not in LEFT_OUT | set(EXPECTED.get(name, {}))]) >= 50
+    estimator = ESTIMATORS[name]
+    checks = [
+        check for _, check in estimator_checks_generator(estimator, mark=None) if not is_left_out(estimator, check)
+    ]
+    assert len([each for each in checks if _name(each) not in EXPECTED.get(name, {})]) >= 50
 
 
 DISTRIBUTIONS = {

@@ -25,7 +25,7 @@ def frame_from_columns(columns: Mapping[str, Any], backend: Any) -> Any:
             f"backend must be an installed library; got {backend!r}. Run pip install {backend}, or pass another "
             "backend: pandas, polars, pyarrow."
         ) from error
-    except (TypeError, ValueError) as error:
+    except (AssertionError, TypeError, ValueError) as error:  # Narwhals 2.0 raises the first for names it does not know
         known = "pandas, polars, pyarrow or another library of eager frames that Narwhals supports"
         raise InputError(Argument("backend") + f" must be {known}; got {backend!r}.", value=backend) from error
 

@@ -190,7 +190,8 @@ def _show_usage(error: click.UsageError) -> int:
 
 
 def _print_error(text: str, code: int) -> int:
-    """Print a message to standard error, unless that is full; control characters are shown as text."""
+    """Print a message to standard error, unless that is closed or full; control characters are shown as text."""
     with suppress(OSError):
-        click.echo(f"calibrant: {printable(text, keep=chr(10))}", err=True)
+        if sys.stderr is not None:  # click 8.1.0 needs one
+            click.echo(f"calibrant: {printable(text, keep=chr(10))}", err=True)
     return code

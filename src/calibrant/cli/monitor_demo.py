@@ -57,15 +57,18 @@ def run_monitor_demo(place: Path, *, browser: bool, duration: float | None) -> N
 
     click.echo("Fitting a forest and a logistic model to handwritten digits; the logistic one is recalibrated ...")
     simulation = _Simulation(_recalibrated(digit_scores()), np.random.default_rng(1))
-    with _served(place / STORE) as address:
-        try:
+    address = None
+    try:
+        with _served(place / STORE) as address:
             click.echo(f"\nThe pages: {address}\n")
             _post_month(simulation, address, open_page=browser and _has_display(), pause=0.4 if _is_watched() else 0.0)
             click.echo(f"\nThe page of the model that drifts: {address}/model?name=digits-filtered")
             click.echo("It shows when the change happened, in which groups, and what to do next.")
             _wait(duration)
-        except KeyboardInterrupt:
-            click.echo("\nStopped.")
+    except KeyboardInterrupt:  # after the server has ended, or the interruption would count as lost while it ends
+        if address is None:
+            raise
+        click.echo("\nStopped.")
     click.echo(f"The store, to serve again: calibrant serve --store {place / STORE}")
 
 
