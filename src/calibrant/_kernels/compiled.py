@@ -16,7 +16,7 @@ from calibrant._kernels.replicate_sums import (
     ReplicateSums,
     TableReplicates,
     WeightedPlan,
-    WeightedReplicates,
+    WeightedTableReplicates,
     poisson_shares,
     unit_poisson_shares,
 )
@@ -219,7 +219,7 @@ class _Replicates:
 
 def weighted_replicates(
     score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: WeightedPlan
-) -> WeightedReplicates:
+) -> WeightedTableReplicates:
     return _WeightedReplicates(score, rows, weight, event, plan)
 
 

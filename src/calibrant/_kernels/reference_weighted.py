@@ -14,7 +14,7 @@ from calibrant._kernels.replicate_sums import (
     ReplicateSums,
     WeightedBlocks,
     WeightedPlan,
-    WeightedReplicates,
+    WeightedTableReplicates,
 )
 from calibrant._support.typing import Bools, Floats, Ints
 
@@ -27,7 +27,7 @@ _CLOSE = 1e-8  # a decision so close to its limit needs a p-value
 
 def weighted_replicates(
     score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: WeightedPlan
-) -> WeightedReplicates:
+) -> WeightedTableReplicates:
     """Return the replicates of weighted rows in order of score; entry i has the next ``rows[i]`` of them."""
     return _WeightedReplicates(score, rows, weight, event, plan)
 
