@@ -229,7 +229,7 @@ class _WeightedReplicates:
         self._core = _core.WeightedReplicates(score, rows, weight, event, *parts)
 
     def resample(self, drawn: Bytes | Order, order: Order | None) -> ReplicateSums:
-        resample = self._core.resample if drawn.dtype == np.uint8 else self._core.resample_counts
+        resample: Any = self._core.resample if drawn.dtype == np.uint8 else self._core.resample_counts
         return _sums(resample(drawn, _given(order)), len(drawn))
 
 

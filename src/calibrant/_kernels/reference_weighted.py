@@ -63,8 +63,7 @@ class _WeightedReplicates:
         return [*sums, [total(times, each) for each in self.linear], rejected]
 
     def _per_entry(self, column: Floats) -> Floats:
-        found: Floats = np.bincount(self.place, weights=column, minlength=self.score.size)
-        return found
+        return np.bincount(self.place, weights=column, minlength=self.score.size).astype(np.float64)
 
     def _at_shares(self, before: Floats, bins: int) -> Ints:
         """Return the first entry of each bin; it begins after the score at which the weight reaches its share."""

@@ -126,6 +126,7 @@ class MulticlassSample:
 
     def _simulated(self, stream: Stream) -> ClassTable:
         """Return a null replicate of frequencies: each of the equal rows draws a class of its own."""
+        assert self.table.weight is not None
         proba = self.table.proba.astype(np.float64)
         counts = stream.generator().multinomial(self.table.weight, proba / proba.sum(axis=1, keepdims=True))
         rows, code = np.nonzero(counts)
