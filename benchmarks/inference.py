@@ -31,7 +31,7 @@ MANY_GROUPS = "cb.evaluate(y, p, by=np.repeat(np.arange(10_000), 100), random_st
 WEIGHTS = "cb.evaluate(y[:100_000], p[:100_000], sample_weight=1 + other[:100_000], random_state=0)"
 CLUSTERS = "cb.evaluate(y[:100_000], p[:100_000], cluster=np.arange(100_000) // 10, random_state=0)"
 CLASSES = "cb.evaluate(labels, classes, random_state=0)"
-BEFORE_WEIGHTS = "041553d"  # the last commit before the weighted tests of a bin shared a critical value
+BEFORE_WEIGHTS = "4ca9b9a"  # the last commit that measured these one replicate at a time
 ECE = "[cb.ece(y, p) for _ in range(20)]"
 BINCOUNTS = (
     "[(np.bincount(b, minlength=10), np.bincount(b, weights=y, minlength=10), np.bincount(b, weights=p, minlength=10)) "
@@ -60,6 +60,8 @@ z = m + rng.standard_normal(p.size)
 classes = rng.dirichlet(np.ones(5), 20_000)
 labels = (rng.random((20_000, 1)) > np.cumsum(classes, axis=1)[:, :-1]).sum(axis=1)
 cb.evaluate(y[:500], p[:500], n_resamples=19)
+cb.evaluate(y[:500], p[:500], sample_weight=1 + p[:500], cluster=np.arange(500) // 5, n_resamples=19)
+cb.evaluate(labels[:500], classes[:500], n_resamples=19)
 cb.compare(y[:500], {'a': p[:500], 'b': other[:500]}, n_resamples=19)
 rg.evaluate(z[:500], rg.Gaussian(m[:500], np.ones(500)))
 cpu, wall = time.process_time(), time.perf_counter()
@@ -181,12 +183,12 @@ def ratios(runs: Runs) -> dict[str, Callable[[], Iterator[Ratio]]]:
             lambda: runs.seconds("evaluate, 10,000 groups of 100 rows, seconds", MANY_GROUPS, min(cores, 2), 60)
         ),
         "weights": one(
-            lambda: runs.against_baseline("evaluate, 100,000 rows with weights", WEIGHTS, 3, BEFORE_WEIGHTS)
+            lambda: runs.against_baseline("evaluate, 100,000 rows with weights", WEIGHTS, 4, BEFORE_WEIGHTS)
         ),
         "clusters": one(
-            lambda: runs.against_baseline("evaluate, 10,000 clusters of 10 rows", CLUSTERS, 5, BEFORE_WEIGHTS)
+            lambda: runs.against_baseline("evaluate, 10,000 clusters of 10 rows", CLUSTERS, 3, BEFORE_WEIGHTS)
         ),
-        "classes": one(lambda: runs.seconds("evaluate, 20,000 rows of 5 classes, seconds", CLASSES, min(cores, 2), 10)),
+        "classes": one(lambda: runs.against_baseline("evaluate, 20,000 rows of 5 classes", CLASSES, 6, BEFORE_WEIGHTS)),
         "ece": one(lambda: runs.side_by_side("ece, 1e6 rows, against three np.bincount", ECE, BINCOUNTS, 1)),
         "command": lambda: command_ratios(runs.repeats),
     }

@@ -9,7 +9,7 @@ declare -A parts=(
     [kernel]="tests/_kernels"
     [fuzz]="tests/fuzz/test_corpus.py -k kernel"
     [replicates]="tests/inference/test_resampling.py tests/inference/test_shared_draws.py tests/metrics/test_golden.py"
-    [weights]="tests/inference/test_weighted_replicates.py tests/inference/multiclass/test_replicates.py"
+    [weights]="tests/inference/test_weighted_replicates.py tests/inference/multiclass/test_class_replicates.py"
     [tables]="tests/tables tests/ingest/test_row_counter.py"
 )
 if [ $# = 0 ]; then

@@ -14,7 +14,7 @@ from calibrant._kernels.replicate_sums import (
     TestedBlocks,
     WeightedBlocks,
     WeightedPlan,
-    WeightedReplicates,
+    WeightedTableReplicates,
 )
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.kernel_choice import choose_kernel, warn_of_failed_build
@@ -31,7 +31,7 @@ __all__ = [
     "TestedBlocks",
     "WeightedBlocks",
     "WeightedPlan",
-    "WeightedReplicates",
+    "WeightedTableReplicates",
     "bin_sums",
     "binomial_pvalue",
     "class_draws",

@@ -16,7 +16,7 @@ from calibrant._kernels.replicate_sums import (
     ReplicateSums,
     TableReplicates,
     WeightedPlan,
-    WeightedReplicates,
+    WeightedTableReplicates,
     poisson_shares,
     unit_poisson_shares,
 )
@@ -224,7 +224,7 @@ class _Replicates:
 
 def weighted_replicates(
     score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: WeightedPlan
-) -> WeightedReplicates:
+) -> WeightedTableReplicates:
     return _WeightedReplicates(score, rows, weight, event, plan)
 
 
@@ -234,7 +234,7 @@ class _WeightedReplicates:
         self._core = _core.WeightedReplicates(score, rows, weight, event, *parts)
 
     def resample(self, drawn: Bytes | Order, order: Order | None) -> ReplicateSums:
-        resample = self._core.resample if drawn.dtype == np.uint8 else self._core.resample_counts
+        resample: Any = self._core.resample if drawn.dtype == np.uint8 else self._core.resample_counts
         return _sums(resample(drawn, _given(order)), len(drawn))
 
 

@@ -17,7 +17,7 @@ from calibrant._kernels.replicate_sums import (
     poisson_shares,
     unit_poisson_shares,
 )
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.typing import Floats, Ints, Weights
 
 __all__ = ["class_draws", "draw", "draws", "poisson_draws", "replicates", "signed_sums", "signs", "total"]
 
@@ -316,7 +316,7 @@ def _sums_before(count: Ints, x: Floats) -> Floats:
     return np.concatenate([np.zeros((1, _BLOCK_LANES)), lanes[each - 1 :: each]])
 
 
-def total(count: Ints, x: Floats) -> float:
+def total(count: Weights, x: Floats) -> float:
     """Return the sum of count * x, added in 32 lanes."""
     if not count.size:
         return 0.0

@@ -14,7 +14,7 @@ from calibrant._kernels.replicate_sums import (
     ReplicateSums,
     WeightedBlocks,
     WeightedPlan,
-    WeightedReplicates,
+    WeightedTableReplicates,
 )
 from calibrant._support.typing import Bools, Floats, Ints
 
@@ -27,7 +27,7 @@ _CLOSE = 1e-8  # a decision so close to its limit needs a p-value
 
 def weighted_replicates(
     score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: WeightedPlan
-) -> WeightedReplicates:
+) -> WeightedTableReplicates:
     """Return the replicates of weighted rows in order of score; entry i has the next ``rows[i]`` of them."""
     return _WeightedReplicates(score, rows, weight, event, plan)
 
@@ -63,8 +63,7 @@ class _WeightedReplicates:
         return [*sums, [total(times, each) for each in self.linear], rejected]
 
     def _per_entry(self, column: Floats) -> Floats:
-        found: Floats = np.bincount(self.place, weights=column, minlength=self.score.size)
-        return found
+        return np.bincount(self.place, weights=column, minlength=self.score.size).astype(np.float64)
 
     def _at_shares(self, before: Floats, bins: int) -> Ints:
         """Return the first entry of each bin; it begins after the score at which the weight reaches its share."""

@@ -19,7 +19,7 @@ __all__ = [
     "TestedBlocks",
     "WeightedBlocks",
     "WeightedPlan",
-    "WeightedReplicates",
+    "WeightedTableReplicates",
     "poisson_shares",
     "unit_poisson_shares",
 ]
@@ -145,7 +145,7 @@ class TableReplicates(Protocol):
         """Return the sums of replicates with these counts, one row each."""
 
 
-class WeightedReplicates(Protocol):
+class WeightedTableReplicates(Protocol):
     """Replicates of weighted rows and the sums that a plan needs."""
 
     def resample(self, drawn: Bytes | Order, order: Order | None) -> ReplicateSums:

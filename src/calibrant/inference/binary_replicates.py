@@ -105,5 +105,5 @@ class BinaryReplicates:
 
 def _row(drawn: _kernels.Bytes, order: _kernels.Order | None, stream: Stream, streams: Streams) -> _kernels.Bytes:
     """Return what was drawn for a replicate, in the order of the table."""
-    times = drawn[stream.replicate - streams.first]
+    times: _kernels.Bytes = drawn[stream.replicate - streams.first]
     return times if order is None else times[order]

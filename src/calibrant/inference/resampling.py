@@ -247,7 +247,7 @@ class PoissonSampler:
         times = self.draws(Streams(stream.key, stream.replicate, 1))[0]
         whole = times * self.weight
         columns = (whole, whole * self.event, whole * self.weight, whole * self.weight * self.event)
-        sums = (np.bincount(self._place, weights=each, minlength=len(self.table)) for each in columns)
+        sums: Any = (np.bincount(self._place, weights=each, minlength=len(self.table)) for each in columns)
         replicate = compact(self.table.score, *sums)
         return replicate if len(replicate) else self.table  # an empty replicate, possible with very few rows
 

@@ -52,7 +52,7 @@ class SignedResiduals:
         """Return the residual sum of each entry of the table in a replicate."""
         sign = _kernels.signs(stream.key, stream.replicate, self.n_units)
         signed = (sign if self.unit is None else sign[self.unit]) * self.residual
-        found: Floats = np.bincount(self.place, weights=signed, minlength=entries)
+        found = np.bincount(self.place, weights=signed, minlength=entries).astype(np.float64)
         if self.tied.size:
             found[self.tied] += self._normal(stream)
         return found

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
 from calibrant._support.typing import Column, Floats, Ints, Weights
-from calibrant.inference.multiclass.replicates import MulticlassReplicates
+from calibrant.inference.multiclass.class_replicates import MulticlassReplicates
 from calibrant.inference.resampling import check_clusters, one_by_one
 from calibrant.metrics.metric import Metric, declared
 from calibrant.tables.class_probabilities import ClassProbabilities
@@ -113,6 +113,8 @@ class MulticlassSample:
             return lambda streams: np.full((streams.count, len(metrics)), np.nan)
         if MulticlassReplicates.can_hold(self.table):
             return self._replicates(metrics).null
+        if self.table.weight is not None:
+            return one_by_one(lambda stream: [metric.value(self._simulated(stream)) for metric in metrics])
         measures = [self._measure(metric) for metric in metrics]
         draw = ClassSampler(self.table)
 
@@ -121,6 +123,14 @@ class MulticlassSample:
             return [measure(code, None) for measure in measures]
 
         return one_by_one(one)
+
+    def _simulated(self, stream: Stream) -> ClassTable:
+        """Return a null replicate of frequencies: each of the equal rows draws a class of its own."""
+        assert self.table.weight is not None
+        proba = self.table.proba.astype(np.float64)
+        counts = stream.generator().multinomial(self.table.weight, proba / proba.sum(axis=1, keepdims=True))
+        rows, code = np.nonzero(counts)
+        return replace(self.table.part(rows), code=code, weight=counts[rows, code])
 
     def _replicates(self, metrics: Sequence[Any]) -> MulticlassReplicates:
         """Return the replicates of these metrics, which bootstrap and null share."""

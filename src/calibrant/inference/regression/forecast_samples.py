@@ -14,6 +14,7 @@ from calibrant._support.typing import Column, Floats, Ints
 from calibrant.forecasts.forecast_table import ForecastTable, read_forecast_table
 from calibrant.forecasts.reading import as_forecast
 from calibrant.inference.metric_values import metric_values
+from calibrant.inference.regression.row_means import RowMeans
 from calibrant.inference.resampling import check_clusters, one_by_one
 from calibrant.inference.samples import largest_unseen_rate
 from calibrant.metrics.metric import Metric
@@ -166,11 +167,17 @@ class DistributionSample:
         """Return the function that computes the metrics of bootstrap replicates."""
         values = [metric.row_values(self.table) for metric in metrics]
 
+        def combine(means: Sequence[Floats]) -> list[float]:
+            return [metric.combine(mean, self.table) for metric, mean in zip(metrics, means, strict=True)]
+
         def one(stream: Stream) -> list[float]:
             times = _drawn(stream, len(self.table), self.cluster)
-            return [m.combine(_mean(rows, times), self.table) for m, rows in zip(metrics, values, strict=True)]
+            return combine([_mean(rows, times) for rows in values])
 
-        return one_by_one(one)
+        if not (values and RowMeans.can_hold(values)):
+            return one_by_one(one)
+        means = RowMeans(values, self.cluster)
+        return lambda streams: np.array([combine(each) for each in means(streams)], dtype=np.float64)
 
     def null(self, metrics: Sequence[Any]) -> Callable[[Streams], Floats]:
         """Return the function that computes the metrics of null replicates."""

@@ -138,7 +138,7 @@ class _Event:
         self.rows, self.wanted = rows, wanted
         event = rows.code == wanted
         table = rows.score_table(event, score)
-        parts = [each.metric if hasattr(each, "metric") else _ClassTerm(each, table) for each in metrics]
+        parts: list[Any] = [each.metric if hasattr(each, "metric") else _ClassTerm(each, table) for each in metrics]
         in_order = _rows_in_order(np.asarray(score, dtype=np.float64), event)
         self._order = (in_order if cluster is None else cluster[in_order]).astype(np.int32)
         self._counts = self._weighted = None

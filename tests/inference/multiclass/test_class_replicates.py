@@ -9,7 +9,7 @@ from calibrant import _kernels
 from calibrant._kernels import reference_replicates
 from calibrant._support.random_streams import Streams
 from calibrant.inference import resampling
-from calibrant.inference.multiclass import replicates as module
+from calibrant.inference.multiclass import class_replicates as module
 from calibrant.inference.multiclass.sample import MulticlassSample
 from calibrant.inference.replicates import resample_metrics
 from calibrant.metrics import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
@@ -156,6 +156,20 @@ def test_many_entries_are_measured_one_replicate_at_a_time(monkeypatch):
     assert not module.MulticlassReplicates.can_hold(table)
     assert MulticlassSample(table).bootstrap(METRICS)(STREAMS) == pytest.approx(found, rel=1e-10)
     assert MulticlassSample(table).null(METRICS)(STREAMS).shape == (8, len(METRICS))
+
+
+@pytest.mark.parametrize("entries", [10, 5_000_000], ids=["one by one", "in the kernel"])
+def test_equal_rows_draw_classes_of_their_own(entries, monkeypatch):
+    """The variance of the Brier score of n rows of equal probabilities is that of n draws, not of one."""
+    monkeypatch.setattr(module, "_MOST_ENTRIES", entries)
+    proba, frequency = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]), np.array([400, 200])
+    table = ClassTable(("a", "b", "c"), proba, np.array([0, 1]), frequency)
+    values = MulticlassSample(table).null([MulticlassBrier()])(Streams(5, 0, 1500))[:, 0]
+    losses = np.array([((proba - np.eye(3)[c]) ** 2).sum(axis=1) for c in range(3)]).T
+    mean = np.sum(proba * losses, axis=1)
+    variance = frequency @ (np.sum(proba * losses**2, axis=1) - mean**2) / 600**2
+    assert values.mean() == pytest.approx(frequency @ mean / 600, abs=5 * np.sqrt(variance / 1500))
+    assert values.var() == pytest.approx(variance, rel=0.2)
 
 
 def test_replicates_are_identical_for_any_number_of_threads(monkeypatch):
