@@ -112,8 +112,12 @@ def test_large_libraries_are_loaded_only_where_they_are_used(call):
 
     if KERNEL == "reference" and ("tce" in call or "evaluate" in call):
         pytest.skip("the reference kernel tests scores by scipy.stats")
-    code = f"import sys, calibrant as cb; {ROWS}; {call}; print([m for m in {LEAN[call]} if m in sys.modules])"
-    assert python(code) == "[]"
+    loaded = f"print([m for m in {LEAN[call]} if m in sys.modules])"
+    code = f"import sys, calibrant as cb; {ROWS}; {call}; {loaded}"
+    own = "[]"
+    if "scipy.special" not in LEAN[call]:  # which loads scipy.sparse before SciPy 1.17
+        own = python(f"import sys, scipy.special; {loaded}")
+    assert python(code) in ("[]", own)
 
 
 def test_versions_name_the_kernel(capsys):

@@ -5,9 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.special import chdtrc, ndtr
+from scipy.integrate import quad
+from scipy.special import chdtrc, gamma, ndtr
 
 import calibrant as cb
+from calibrant.inference.tails import noncentral_chi2_cdf
 from calibrant.metrics import METRICS
 
 SCORE = [0.0, 0.02, 0.1, 0.25, 0.5, 0.6, 0.75, 0.9, 0.97, 1.0]
@@ -103,6 +105,26 @@ def test_intervals_of_many_rows_are_narrow_and_contain_the_value(name, factor):
     assert found.low <= found.value <= found.high
     width = found.high - found.low
     assert 0 < width < 20 / (factor * sum(N)) ** 0.5 + 1e-12 * abs(found.value)
+
+
+def noncentral_by_integration(value, degrees, noncentrality):
+    """The probability that (Z + root of the noncentrality)^2 and the other squares of the sum are at most the value."""
+
+    def below(c):
+        place = (value - c - noncentrality) / (np.sqrt(value - c) + np.sqrt(noncentrality))
+        return ndtr(place) * c ** (degrees / 2 - 1.5) * np.exp(-c / 2)
+
+    scale = 2 ** ((degrees - 1) / 2) * gamma((degrees - 1) / 2)
+    return quad(below, 0, 60, epsabs=1e-13, limit=200)[0] / scale
+
+
+@pytest.mark.parametrize("noncentrality", [1e5, 9e6, 1.1e7, 1e9, 1e10, 1e13])
+def test_the_noncentral_chi_squared_distribution_of_many_rows(noncentrality):
+    for degrees in (3, 8):
+        for z in (-3, -1, 0, 2):
+            value = noncentrality + degrees + z * 2 * noncentrality**0.5
+            found = noncentral_chi2_cdf(value, degrees, noncentrality)
+            assert found == pytest.approx(noncentral_by_integration(value, degrees, noncentrality), abs=1e-7)
 
 
 SMALL = {

@@ -55,7 +55,8 @@ def test_an_encrypted_file_is_an_input_error(tmp_path, rows, open_footer):
     path = Path(tmp_path / "a.parquet")
     with pq.ParquetWriter(path, rows.schema, encryption_properties=hidden) as writer:
         writer.write_table(rows)
-    with pytest.raises(cb.InputError, match=r"a.parquet cannot be read: .*(encrypt|crypt)"):
+    # DuckDB 1.2 and 1.3 do not name the cause if the footer is open.
+    with pytest.raises(cb.InputError, match=r"a.parquet cannot be read: .*(crypt|don't know what type)"):
         cb.scan(path, y="y", p="p")
-    with pytest.raises(cb.InputError, match=r"a.parquet cannot be read: .*(encrypt|crypt)"):
+    with pytest.raises(cb.InputError, match=r"a.parquet cannot be read: .*crypt"):
         cb.ScoreTable.from_parquet(path)

@@ -10,6 +10,7 @@ from calibrant._support.formatting import round_up
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, SMALLEST_PROBABILITY
+from calibrant.inference.tails import noncentral_chi2_cdf
 from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.tables.score_table import ScoreTable
@@ -135,12 +136,12 @@ def information_needed(
 
 def _largest_statistic(information: float, bins: float, margin: float, alpha: float) -> float:
     """Return the largest T with which an error is shown to lie within the margin; 0 where none is."""
-    from scipy.special import chdtr, chdtri, chndtr
+    from scipy.special import chdtr, chdtri
 
     edge = margin**2 * information
 
     def beyond(value: float) -> float:
-        return float(chndtr(value, bins, edge) / chdtr(bins, value)) - alpha
+        return noncentral_chi2_cdf(value, bins, edge) / float(chdtr(bins, value)) - alpha
 
     low, high = float(chdtri(bins, 1 - SMALLEST_PROBABILITY)), 2 * (edge + bins) + 100
     return find_root(beyond, low, high) if beyond(low) < 0 else 0.0

@@ -13,6 +13,7 @@ from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.inference.residual_tests import covariance_traces
+from calibrant.inference.tails import noncentral_chi2_cdf
 from calibrant.metrics import log_odds
 from calibrant.metrics.log_odds import LogOddsBins
 
@@ -151,7 +152,7 @@ def _statistic(bins: LogOddsBins) -> float:
 
 
 def _distribution(matrix: Floats, degrees: float) -> Cdf:
-    from scipy.special import chdtri, chndtr, fdtri, ncfdtr, ndtr
+    from scipy.special import chdtri, fdtri, ncfdtr, ndtr
 
     if not np.isfinite(degrees) or degrees > _NORMAL_DEGREES:
         degrees = np.inf
@@ -170,7 +171,7 @@ def _distribution(matrix: Floats, degrees: float) -> Cdf:
     def cdf(value: float, centre: float) -> float:
         value = max(value, least)
         if known:
-            found = float(chndtr(value / scale, nu, centre / scale))
+            found = noncentral_chi2_cdf(value / scale, nu, centre / scale)
         else:
             found = float(ncfdtr(nu, nu * degrees, centre / scale, value / trace))
         if not math.isnan(found):

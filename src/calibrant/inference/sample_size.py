@@ -20,6 +20,7 @@ from calibrant._support.typing import Column, Floats
 from calibrant.inference.binary_components import MIN_EVENTS
 from calibrant.inference.equivalence_power import MOST_ROWS, information_needed
 from calibrant.inference.information_bins import fine_bin_count
+from calibrant.inference.tails import noncentral_chi2_cdf
 from calibrant.inference.validation_size import ValidationPrecision, describe_rows, validation_rows
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
@@ -381,14 +382,14 @@ def _normal_power(gap: float, variance: float, spread: float, level: float) -> f
 
 def _bin_power(expected: _Expected, truth: Floats, rows: int, count: int, level: float) -> float:
     """Return the power of a test over bins, by a scaled noncentral chi-squared distribution."""
-    from scipy.special import chdtri, chndtr
+    from scipy.special import chdtri
 
     share, p = expected.share, expected.table.score
     bins = LogOddsBins.from_table(expected.table, EqualInformation(count))
     variance = bins.total(share * p * (1 - p))
     scale = float(np.mean(bins.total(share * truth * (1 - truth)) / variance))
     centre = rows * float(np.sum(bins.total(share * (truth - p)) ** 2 / variance))
-    return 1 - float(chndtr(chdtri(len(bins), level) / scale, len(bins), centre / scale))
+    return 1 - noncentral_chi2_cdf(float(chdtri(len(bins), level)) / scale, len(bins), centre / scale)
 
 
 def _check_log_odds(name: str, value: float) -> None:

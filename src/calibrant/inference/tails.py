@@ -9,11 +9,14 @@ __all__ = [
     "binomial_two_sided",
     "brownian_maximum_tail",
     "brownian_range_tail",
+    "noncentral_chi2_cdf",
     "normal_two_sided",
     "quadratic_tail",
     "saddlepoint_two_sided",
     "student_two_sided",
 ]
+
+_LARGE_NONCENTRALITY = 1e7  # up to which scipy is accurate; from 3e9 on its values are wrong (1.16) or NaN (1.17)
 
 
 def normal_two_sided(z: float) -> float:
@@ -54,6 +57,24 @@ def quadratic_tail(value: float, mean: float, variance: float, degrees: float = 
     if np.isinf(degrees):
         return float(chdtrc(nu, value / scale))
     return float(fdtrc(nu, nu * degrees, value / mean))
+
+
+def noncentral_chi2_cdf(value: float, degrees: float, noncentrality: float) -> float:
+    """Return the distribution function of a noncentral chi-squared variable.
+
+    Large noncentralities use the normal approximation of a power of the variable by Sankaran (1963), "Approximations to
+    the non-central chi-square distribution", whose error is below 1e-10 there.
+    """
+    from scipy.special import chndtr, ndtr
+
+    if not noncentrality > _LARGE_NONCENTRALITY:
+        return float(chndtr(value, degrees, noncentrality))
+    mean, half = degrees + noncentrality, degrees + 2 * noncentrality
+    power = 1 - 2 * mean * (degrees + 3 * noncentrality) / (3 * half**2)
+    p = half / mean**2
+    m = (power - 1) * (1 - 3 * power)
+    centre = 1 + power * p * (power - 1 - 0.5 * (2 - power) * m * p)
+    return float(ndtr(((value / mean) ** power - centre) / (power * np.sqrt(2 * p) * (1 + 0.5 * m * p))))
 
 
 def saddlepoint_two_sided(total: float, contrast: Floats, n: Floats, q: Floats) -> float:

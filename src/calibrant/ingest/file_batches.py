@@ -209,11 +209,20 @@ def _check_libraries(files: list[File]) -> None:
         raise MissingExtraError("Reading files needs DuckDB and pyarrow", "files", name=error.name) from error
 
 
+def _halves(array: Any) -> Any:
+    """Return the float16 numbers of cells of two bytes, as which DuckDB 1.2 reads them."""
+    import pyarrow as pa
+
+    return array.cast(pa.binary(2)).view(pa.float16())
+
+
 def _column(array: Any, name: str, part: _Part, labels: bool) -> _columns.ColumnData:
     """Read a column of a batch; labels that are written as text become numbers or booleans if all of them are."""
+    if name in part.halves and "binary" in str(array.type):
+        array = _halves(array)
     missing = missing_cells(array)
     text = labels and part.file.format != "parquet" and "string" in str(array.type)
     values = parse_labels(array, missing) if text else read_values(array, missing)
-    if name in part.halves:  # DuckDB reads float16 as float32
+    if name in part.halves:  # DuckDB reads float16 as float32 (1.3 and later)
         values = values.astype(np.float16)
     return _columns.read(values, f"{name} in {part.file.name}", missing=missing)
