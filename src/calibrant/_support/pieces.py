@@ -46,7 +46,9 @@ def dot(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def gram(a: NDArray[Any], b: NDArray[Any]) -> Floats:
-    """Return ``a.T @ b`` of two matrices with the same rows; its last digits do not depend on the threads of BLAS.
+    """Return ``a.T @ b`` of two matrices with the same rows.
+
+    The last digits of up to 256 sums do not depend on the threads of BLAS.
 
     >>> gram(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0], [0.5]]))
     array([[2.5],
