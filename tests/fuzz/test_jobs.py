@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.fuzz.jobs import Summary
+from tests.fuzz import jobs
+from tests.fuzz.jobs import Summary, is_hang
 
 DONE = "#4096\tpulse  cov: 5\nstat::number_of_executed_units: 4711\n"
 FAILURES = {
@@ -35,3 +36,12 @@ def test_a_process_that_ends_without_a_word_is_a_crash():
 def test_jobs_add_up():
     parts = [Summary(inputs=3, hangs=1), Summary(inputs=4, differences=2)]
     assert Summary.total(parts) == Summary(inputs=7, hangs=1, differences=2)
+
+
+def test_an_input_hangs_if_it_takes_long_by_the_processor(tmp_path, monkeypatch):
+    (tmp_path / "quick").write_bytes(b"{}")
+    assert not is_hang("specifications", str(tmp_path / "quick"))
+    assert is_hang("specifications", str(tmp_path / "missing"))
+    monkeypatch.setattr(jobs, "HANG", 1)
+    monkeypatch.setattr(jobs, "PATIENCE", 0.01)  # as for an input that waits
+    assert is_hang("specifications", str(tmp_path / "quick"))
