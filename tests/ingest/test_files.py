@@ -500,6 +500,20 @@ def test_the_text_of_the_event_is_compared_with_the_text_of_labels(tmp_path):
     assert cb.scan(ways, y="y", p="p", pos_label=1).positives == 2
 
 
+@pytest.mark.parametrize(
+    ("texts", "cell", "text", "event"),
+    [(["1"], 1, "1", 1), (["1", "1.0"], 1.0, "1", 1), (["True"], True, "True", True), (["True", "true"], 1, "True", 1)],
+)
+def test_a_label_that_is_written_in_two_ways_is_not_compared_as_text(tmp_path, texts, cell, text, event):
+    folder = write_labels(tmp_path / "a", "csv", *([label, label] for label in texts))
+    if len(texts) == 1:
+        pq.write_table(pa.table({"y": [cell, cell], "p": [0.5, 0.5]}), folder / "z.parquet")
+    with pytest.raises(InputError, match="pos_label must be a (number|truth value) to compare labels") as caught:
+        cb.scan(folder, y="y", p="p", pos_label=text)
+    assert caught.value.argument == "pos_label"
+    assert cb.scan(folder, y="y", p="p", pos_label=event).positives == 4
+
+
 @pytest.mark.parametrize("label", ["0_1", "\u0661", "1_", "0x1"])
 def test_labels_are_numbers_only_if_scores_are(tmp_path, label):
     folder = write_labels(tmp_path / "a", "csv", [label, "0"])
