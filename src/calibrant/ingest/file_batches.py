@@ -57,13 +57,14 @@ class _Part:
             yield
         except InputError as error:
             if self.file.version() != self.version:
-                raise self._changed() from error
+                raise self.changed() from error
             raise
         kept = 4 if self.file.format == "parquet" else 2
         if self.file.version()[:kept] != self.version[:kept]:
-            raise self._changed()
+            raise self.changed()
 
-    def _changed(self) -> InputError:
+    def changed(self) -> InputError:
+        """Return the error of a file that changed while it was read."""
         return self.file.error("it was replaced or changed meanwhile", hint="Read it again.")
 
 
@@ -77,6 +78,7 @@ class FileReader:
         known = [count_rows(file) for file in files if file.format == "parquet"]
         # Types of labels in text files, and the first column of each.
         self._label_types: dict[str, _columns.ColumnData] = {}
+        self._sizes: dict[str, int] = {}  # rows of each text file that was read to its end
         # The first column with a value, and its file, of each name that is neither the first one nor of numbers.
         self._first: dict[str, tuple[_columns.ColumnData, _Part]] = {}
         self.rows = sum(known) if len(known) == len(files) else None  # number of rows, if all files are Parquet
@@ -114,6 +116,13 @@ class FileReader:
             kind = {"b": "truth values", "O": "text"}.get(column.values.dtype.kind, "numbers")
             self._label_types.setdefault(kind, column)
 
+    def _check_types(self, batch: Batch, part: _Part, labels: bool) -> None:
+        if labels and part.file.format != "parquet":
+            self._note_type(batch[self.names[0]])
+        for name in self.names[1:]:
+            if name not in self.numbers:
+                self._check_type(name, batch[name], part)
+
     def _check_type(self, name: str, column: _columns.ColumnData, part: _Part) -> None:
         """Raise an error if a column has another type in another file; values of partitions may be of any type."""
         if _type_name(column) is None:
@@ -124,22 +133,23 @@ class FileReader:
             check_types([first, column])
 
     def _read(self, part: _Part, labels: bool) -> Iterator[Batch]:
-        """Yield the columns of a file in batches."""
-        first = 0
+        """Yield the columns of a file in batches; lines that were added to it since it was read before are left out."""
+        first, most = 0, self._sizes.get(part.file.path)
         with part.read():
-            for batch in self._arrow(part):
+            for whole in self._arrow(part):
+                if first == most:
+                    break
+                batch = whole if most is None else whole.slice(0, most - first)
                 # The first column is y. Groups stay text, so that 007 is not 7.
                 columns = zip(self.names, batch.columns, strict=True)
                 read = {name: _column(cells, name, part, labels and name == self.names[0]) for name, cells in columns}
-                if labels and part.file.format != "parquet":
-                    self._note_type(read[self.names[0]])
-                for name in self.names[1:]:
-                    if name not in self.numbers:
-                        self._check_type(name, read[name], part)
+                self._check_types(read, part, labels)
                 yield {name: replace(column, first_row=first) for name, column in read.items()}
                 first += batch.num_rows
             if part.file.format == "parquet":
                 check_rows(part.file, first)
+            elif first < self._sizes.setdefault(part.file.path, first):
+                raise part.changed()
 
     def _arrow(self, part: _Part) -> Iterator[Any]:
         """Yield Arrow batches of a file."""

@@ -18,7 +18,7 @@ from calibrant._support.option_checks import known_keywords
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.temporary_files import reserve, temporary_writes
 from calibrant.evaluation.audit.audit_rows import name_forecast_features, split_units, top_label_rows
-from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter
+from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter, changed_error
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.evaluation.audit.result import Audit
 from calibrant.evaluation.audit.segment_audit import audit_sample, check_settings
@@ -284,15 +284,21 @@ class _Source:
             if not len(rows):
                 continue
             end = start + len(rows)
+            if end > n:
+                raise changed_error(rows.y)
             columns["y"][start:end], columns["p"][start:end] = rows.y.values, rows.forecasts[0].values
             if rows.weight is not None:
                 columns["w"][start:end] = rows.weight.values
             if rows.cluster is not None:
                 labels, place = encode(rows.cluster)
+                if not counted.clusters.keys() >= set(labels):
+                    raise changed_error(rows.cluster)
                 columns["c"][start:end] = np.array([counted.clusters[label] for label in labels])[place]
             for i, feature in enumerate(counted.features):
                 codes[i, start:end], coarse[i, start:end] = feature.encode(features[feature.name])
             start = end
+        if start < n:
+            raise changed_error(ColumnData(self.y, np.empty(0)))
         return self._sample(counted, columns, codes, coarse, seed)
 
     def _sample(
