@@ -199,3 +199,29 @@ def test_a_file_that_changes_between_the_two_readings_is_refused_unless_lines_ar
         return
     with pytest.raises(cb.InputError, match=r"changed meanwhile\. Read"):
         audit_scan(path, n_resamples=9, **named)
+
+
+def test_text_of_digits_in_json_is_a_category(rows, tmp_path):
+    frame = rows.assign(zip=rows["region"].map({"north": "00002", "south": "00001", "it's": "00003"}))
+    frame.to_json(tmp_path / "rows.jsonl", orient="records", lines=True)
+    found = audit_scan(tmp_path / "rows.jsonl", y="event", p="score", features=["zip", "age"], n_resamples=19)
+    assert found.segments[0].rule.startswith("zip = '00001' and age >")
+
+
+@pytest.mark.parametrize("formats", [("parquet", "csv"), ("json", "parquet"), ("csv", "json")])
+def test_the_order_of_files_of_two_formats_does_not_decide_what_holds_numbers(formats, rows, tmp_path):
+    frame = rows.assign(code=rows["shop"].astype(str))
+    write = {
+        "csv": lambda rows, path: rows.to_csv(path, index=False),
+        "parquet": lambda rows, path: rows.to_parquet(path),
+        "json": lambda rows, path: rows.to_json(path, orient="records", lines=True),
+    }
+    files = []
+    for format, part in zip(formats, (frame[:3_000], frame[3_000:]), strict=True):
+        files.append(tmp_path / f"rows.{format}")
+        write[format](part, files[-1])
+    named = {"y": "event", "p": "score", "features": ["age", "region", "code"], "n_resamples": 19}
+    one, other = audit_scan(files, **named), audit_scan(files[::-1], **named)
+    assert one.segments
+    assert any("age > " in segment.rule or "age >= " in segment.rule for segment in one.segments)
+    assert {c.feature for c in one.segments[0].conditions} == {c.feature for c in other.segments[0].conditions}
