@@ -173,3 +173,11 @@ def test_empty_or_incomplete_input_is_an_error(name):
         function(table, sample_weight=np.ones(200))
     with pytest.raises(cb.InputError, match="y_prob must be omitted with a ScoreTable"):
         function(table, P)
+
+
+@pytest.mark.parametrize("other", ["a\0", b"a\0"])
+def test_nul_at_the_end_of_text_in_a_list_tells_labels_and_groups_apart(other):
+    cells = ["a" if isinstance(other, str) else b"a", other] * 20
+    result = cb.evaluate([0, 1] * 20, [0.2, 0.8] * 20, by=cells, n_resamples=9)
+    assert set(result.groups) == set(cells)
+    assert cb.ScoreTable.from_arrays(cells, [0.2, 0.8] * 20, pos_label=cells[0]).k.tolist() == [20, 0]

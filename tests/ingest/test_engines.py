@@ -1,5 +1,6 @@
 """Spark and databases count rows themselves; the tables are those that arrays give."""
 
+import contextlib
 import json
 import sqlite3
 import subprocess
@@ -16,6 +17,7 @@ from row_numbers import MANY
 import calibrant as cb
 from calibrant import regression as rg
 from calibrant._support.errors import InputError
+from calibrant.ingest import queries
 from calibrant.ingest.spark import WORKERS_OPTION
 from tests.ingest.test_frames import DATA, TABLE
 from tools import servers
@@ -371,6 +373,24 @@ def sqlite():
 def test_bad_queries_are_refused(sqlite, sql, words):
     with pytest.raises(InputError, match=words):
         cb.from_query(sqlite, sql)
+
+
+def test_errors_of_the_statement_that_counts_are_those_of_the_query(sqlite, tmp_path):
+    sqlite.execute("CREATE TABLE t (y, p, g)")
+    sqlite.execute("INSERT INTO t VALUES (1, 0.5, CAST(x'ff' AS TEXT))")
+    with pytest.raises(InputError, match=r"Could not decode to UTF-8 .* Convert or filter such values"):
+        cb.tables_from_query(sqlite, "SELECT * FROM t", by="g")
+    with pytest.raises(InputError, match=r"syntax error\. It must be one SELECT"):
+        cb.from_query(sqlite, "SELECT y, p FROM t) UNION SELECT * FROM (SELECT 1, 0.5")
+    path = tmp_path / "rows.db"
+    with contextlib.closing(sqlite3.connect(path)) as writer, contextlib.closing(sqlite3.connect(path)) as reader:
+        writer.execute("CREATE TABLE t (y, p)")
+        writer.commit()
+        writer.execute("BEGIN EXCLUSIVE")
+        reader.execute("PRAGMA busy_timeout = 0")
+        database = queries._Database(reader, None)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            list(database.answer("SELECT * FROM t", None))
 
 
 @pytest.mark.parametrize("sql", [b"SELECT 1", None])

@@ -500,6 +500,20 @@ def test_the_text_of_the_event_is_compared_with_the_text_of_labels(tmp_path):
     assert cb.scan(ways, y="y", p="p", pos_label=1).positives == 2
 
 
+@pytest.mark.parametrize(
+    ("texts", "cell", "text", "event"),
+    [(["1"], 1, "1", 1), (["1", "1.0"], 1.0, "1", 1), (["True"], True, "True", True), (["True", "true"], 1, "True", 1)],
+)
+def test_a_label_that_is_written_in_two_ways_is_not_compared_as_text(tmp_path, texts, cell, text, event):
+    folder = write_labels(tmp_path / "a", "csv", *([label, label] for label in texts))
+    if len(texts) == 1:
+        pq.write_table(pa.table({"y": [cell, cell], "p": [0.5, 0.5]}), folder / "z.parquet")
+    with pytest.raises(InputError, match="pos_label must be a (number|truth value) to compare labels") as caught:
+        cb.scan(folder, y="y", p="p", pos_label=text)
+    assert caught.value.argument == "pos_label"
+    assert cb.scan(folder, y="y", p="p", pos_label=event).positives == 4
+
+
 @pytest.mark.parametrize("label", ["0_1", "\u0661", "1_", "0x1"])
 def test_labels_are_numbers_only_if_scores_are(tmp_path, label):
     folder = write_labels(tmp_path / "a", "csv", [label, "0"])
@@ -515,6 +529,30 @@ def test_columns_of_several_files_have_one_type_of_labels(tmp_path):
     assert read_columns(folder, ["y", "p"], ["p"])["y"].values.tolist() == ["0", "0", "0", "fraud"]
     (folder / "1.csv").write_text("y,p\n0,0.5\n1,0.5\n")
     assert read_columns(folder, ["y", "p"], ["p"])["y"].values.tolist() == [0, 0, 0, 1]
+
+
+def test_groups_and_labels_of_all_files_have_one_type(tmp_path):
+    from calibrant.ingest.files import read_columns
+
+    files = [tmp_path / name for name in ("a.csv", "b.parquet", "c.parquet", "d.parquet")]
+    files[0].write_text("y,p,g\n0,0.2,0\n1,0.7,1\n")
+    for file, groups in zip(files[1:], ([0, 1], ["0", "1"], [None, None]), strict=True):
+        pq.write_table(pa.table({"y": [0, 1], "p": [0.2, 0.7], "g": groups}), file)
+    words = "g in b.parquet must have the type of g in a.csv, which holds text; got numbers. A column must have one"
+    with pytest.raises(InputError, match=words):
+        cb.tables_scan(files[:2], y="y", p="p", by="g")
+    with pytest.raises(InputError, match="g in c.parquet must have .* holds numbers; got text"):
+        read_columns(files[1:3], ["y", "p", "g"], ["p"])
+    with pytest.raises(InputError, match="y in b.parquet must have .* holds text; got numbers"):
+        read_columns(files[:2], ["y", "p"], ["p"], labels=False)
+    assert read_columns(files[:2], ["y", "p"], ["p"])["y"].values.tolist() == [0, 1, 0, 1]
+    assert list(cb.tables_scan([files[0], files[2]], y="y", p="p", by="g")) == [("p", "0"), ("p", "1")]
+    missing = read_columns([files[3], *files[1:2]], ["y", "p", "g"], ["p"])["g"]
+    assert missing.mask.tolist() == [True, True, False, False]
+    for value in ("1", "other"):  # values of partitions have the types that DuckDB finds
+        (tmp_path / f"r={value}").mkdir()
+        (tmp_path / f"r={value}" / "a.csv").write_text("y,p\n0,0.2\n1,0.7\n")
+    assert set(cb.tables_scan(str(tmp_path / "r=*/*.csv"), y="y", p="p", by="r")) == {("p", 1), ("p", "other")}
 
 
 def test_float16_scores_of_files_are_noted_as_those_of_arrays(tmp_path):

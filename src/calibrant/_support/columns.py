@@ -27,6 +27,7 @@ NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 LEAST_WEIGHT = 1e-100
 # Types of cells that are never missing; a column of text has only such cells, and needs no call per cell.
 _NEVER_MISSING = {str, bytes, bool, int}
+_NULS = ("\0", b"\0")
 TEXT_KINDS = "UST"  # NumPy's kinds of text: str, bytes, StringDType
 
 
@@ -189,9 +190,10 @@ def as_array(column: Column, name: str) -> NDArray[Any]:
         raise InputError(f"{name} must be one column; got {type(column).__name__}.", argument=name) from error
     if values.dtype.kind == "T":
         return values.astype(object)
-    # NumPy converts a list of text and numbers to text, NaN to 'nan'; here the cells keep their types.
-    mixed = values.dtype.kind in TEXT_KINDS and values.ndim == 1 and isinstance(column, (list, tuple))
-    if mixed and not all(isinstance(cell, (str, bytes)) for cell in column):
+    # NumPy converts a list of text and numbers to text, NaN to 'nan', and drops NUL at the end of text; here the cells
+    # keep their types and their ends.
+    listed = values.dtype.kind in TEXT_KINDS and values.ndim == 1 and isinstance(column, (list, tuple))
+    if listed and not all(isinstance(cell, (str, bytes)) and cell[-1:] not in _NULS for cell in column):
         return np.fromiter(column, dtype=object, count=len(column))
     return values
 

@@ -1,6 +1,7 @@
 """Validating rows that come in batches, the memory that counting them takes, and counts of engines."""
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,6 +111,8 @@ class BatchLabels:
         self._labels |= set(class_labels.classes(y))
         if len(self._labels) > 2:
             raise self._too_many(y)
+        if isinstance(self.pos_label, str) and len(self._labels) == 2 and _differ_in_writing(*self._labels):
+            raise self._no_text(y)
         values = np.zeros(len(y), dtype=np.int8)
         present = ~y.mask
         values[present] = y.values[present] == self.pos_label
@@ -124,16 +127,47 @@ class BatchLabels:
         return [Note("event_absent", 1, f"No row has the label of the event, {self.pos_label!r}.")]
 
     def _too_many(self, y: ColumnData) -> InputError:
-        shown = ", ".join(sorted(map(repr, self._labels)))
-        numbers = {parse_number(label.strip()) if isinstance(label, str) else label for label in self._labels}
+        numbers = set(map(_meaning, self._labels))
         if isinstance(self.pos_label, str) and len(numbers) <= 2 and None not in numbers:
-            return InputError(
-                Argument("pos_label")
-                + f" must be a number to compare labels as numbers; got the text {self.pos_label!r}.",
-                hint=f"As text, {y.name} has the labels {shown}.",
-                value=self.pos_label,
-            )
-        return y.error(f"must have two labels; got {shown}.", hint="A binary metric needs two labels.")
+            return self._no_text(y)
+        return y.error(f"must have two labels; got {self._shown}.", hint="A binary metric needs two labels.")
+
+    @property
+    def _shown(self) -> str:
+        return ", ".join(sorted(map(repr, self._labels)))
+
+    def _no_text(self, y: ColumnData) -> InputError:
+        kind = "truth value" if any(isinstance(_meaning(label), bool) for label in self._labels) else "number"
+        return InputError(
+            Argument("pos_label") + f" must be a {kind} to compare labels as {kind}s; got the text {self.pos_label!r}.",
+            hint=f"As text, {y.name} has the labels {self._shown}.",
+            value=self.pos_label,
+        )
+
+
+def _meaning(label: Any) -> Any:
+    """Return the truth value or the number that a text denotes, or None; other labels denote themselves."""
+    if not isinstance(label, str):
+        return label
+    truth = {"true": True, "false": False}.get(label.lower())
+    return parse_number(label.strip()) if truth is None else truth
+
+
+def _differ_in_writing(one: Any, other: Any) -> bool:
+    """Return whether two labels are of one kind, but written in two ways; a text such as 01 is a code.
+
+    >>> _differ_in_writing("1", 1), _differ_in_writing("1", "1.0"), _differ_in_writing("1", "01")
+    (True, True, False)
+    >>> _differ_in_writing("1", 0), _differ_in_writing("1", "0"), _differ_in_writing("fraud", 1)
+    (True, False, False)
+    """
+    meant = _meaning(one), _meaning(other)
+    if None in meant or isinstance(meant[0], bool) != isinstance(meant[1], bool):
+        return False
+    if isinstance(one, str) != isinstance(other, str):
+        return True
+    is_code = any(isinstance(label, str) and re.match(r"\s*[+-]?0[0-9]", label) for label in (one, other))
+    return bool(meant[0] == meant[1]) and not is_code
 
 
 class BatchReader:

@@ -1,9 +1,10 @@
 """Batches of columns of files: Parquet read by DuckDB, CSV by Arrow, JSON lines by DuckDB."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ from calibrant.ingest.json_rows import json_tables
 from calibrant.ingest.memory import prepare_libraries
 from calibrant.ingest.parquet_pages import check_pages
 
-__all__ = ["Batch", "FileReader"]
+__all__ = ["Batch", "FileReader", "check_types"]
 
 Batch: TypeAlias = dict[str, _columns.ColumnData]
 
@@ -56,13 +57,14 @@ class _Part:
             yield
         except InputError as error:
             if self.file.version() != self.version:
-                raise self._changed() from error
+                raise self.changed() from error
             raise
         kept = 4 if self.file.format == "parquet" else 2
         if self.file.version()[:kept] != self.version[:kept]:
-            raise self._changed()
+            raise self.changed()
 
-    def _changed(self) -> InputError:
+    def changed(self) -> InputError:
+        """Return the error of a file that changed while it was read."""
         return self.file.error("it was replaced or changed meanwhile", hint="Read it again.")
 
 
@@ -76,6 +78,9 @@ class FileReader:
         known = [count_rows(file) for file in files if file.format == "parquet"]
         # Types of labels in text files, and the first column of each.
         self._label_types: dict[str, _columns.ColumnData] = {}
+        self._sizes: dict[str, int] = {}  # rows of each text file that was read to its end
+        # The first column with a value, and its file, of each name that is neither the first one nor of numbers.
+        self._first: dict[str, tuple[_columns.ColumnData, _Part]] = {}
         self.rows = sum(known) if len(known) == len(files) else None  # number of rows, if all files are Parquet
 
     def batches(self, show: bool | None, *, labels: bool = True) -> Iterator[Batch]:
@@ -111,20 +116,40 @@ class FileReader:
             kind = {"b": "truth values", "O": "text"}.get(column.values.dtype.kind, "numbers")
             self._label_types.setdefault(kind, column)
 
+    def _check_types(self, batch: Batch, part: _Part, labels: bool) -> None:
+        if labels and part.file.format != "parquet":
+            self._note_type(batch[self.names[0]])
+        for name in self.names[1:]:
+            if name not in self.numbers:
+                self._check_type(name, batch[name], part)
+
+    def _check_type(self, name: str, column: _columns.ColumnData, part: _Part) -> None:
+        """Raise an error if a column has another type in another file; values of partitions may be of any type."""
+        if _type_name(column) is None:
+            return
+        row = int(np.argmin(column.mask))
+        first, other = self._first.setdefault(name, (column.part(slice(row, row + 1)), part))
+        if not (name in part.partitions and name in other.partitions):
+            check_types([first, column])
+
     def _read(self, part: _Part, labels: bool) -> Iterator[Batch]:
-        """Yield the columns of a file in batches."""
-        first = 0
+        """Yield the columns of a file in batches; lines that were added to it since it was read before are left out."""
+        first, most = 0, self._sizes.get(part.file.path)
         with part.read():
-            for batch in self._arrow(part):
+            for whole in self._arrow(part):
+                if first == most:
+                    break
+                batch = whole if most is None else whole.slice(0, most - first)
                 # The first column is y. Groups stay text, so that 007 is not 7.
                 columns = zip(self.names, batch.columns, strict=True)
                 read = {name: _column(cells, name, part, labels and name == self.names[0]) for name, cells in columns}
-                if labels and part.file.format != "parquet":
-                    self._note_type(read[self.names[0]])
+                self._check_types(read, part, labels)
                 yield {name: replace(column, first_row=first) for name, column in read.items()}
                 first += batch.num_rows
             if part.file.format == "parquet":
                 check_rows(part.file, first)
+            elif first < self._sizes.setdefault(part.file.path, first):
+                raise part.changed()
 
     def _arrow(self, part: _Part) -> Iterator[Any]:
         """Yield Arrow batches of a file."""
@@ -174,6 +199,28 @@ class FileReader:
             with open_duckdb(part.file, self.memory_limit) as connection:
                 table = connection.sql(f"select {names} from {source}").to_arrow_table()
         return {name: table.column(name)[0] for name in part.partitions}
+
+
+def check_types(columns: Sequence[_columns.ColumnData]) -> None:
+    """Raise an error unless columns have one type in all files: text and numbers that look alike are not equal."""
+    typed = [(column, kind) for column in columns if (kind := _type_name(column)) is not None]
+    for column, kind in typed[1:]:
+        first, expected = typed[0]
+        if kind != expected:
+            raise column.error(
+                f"must have the type of {first.name}, which holds {expected}; got {kind}.",
+                hint="A column must have one type in all files: convert it in some of them.",
+            )
+
+
+def _type_name(column: _columns.ColumnData) -> str | None:
+    """Return what a column holds; None if all its cells are missing. Truth values are numbers: True equals 1."""
+    if column.mask.all():
+        return None
+    kind, cell = column.values.dtype.kind, column.values[int(np.argmin(column.mask))]
+    if kind in "biuf" or isinstance(cell, Decimal):
+        return "numbers"
+    return "text" if isinstance(cell, str) else {"M": "times", "m": "durations"}.get(kind, type(cell).__name__)
 
 
 def _join_batches(tables: Iterator[Any]) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.option_checks import check_count, known_keywords
 from calibrant.ingest.counting import CountOptions, Weighting
-from calibrant.ingest.file_batches import Batch, FileReader
+from calibrant.ingest.file_batches import Batch, FileReader, check_types
 from calibrant.ingest.formats import File, Format, guess_format
 from calibrant.ingest.table_counter import TableCounter, check_name, check_names
 from calibrant.tables.collection import Tables
@@ -196,11 +196,12 @@ def read_columns(
         batches = list(reader.batches(progress, labels=False))
     if not batches:
         raise InputError(f"{', '.join(file.name for file in files[:3])}: no rows.", argument="paths")
+    check_types([batch[names[0]] for batch in batches])
     return {name: _joined([batch[name] for batch in batches], name) for name in names}
 
 
 def _joined(parts: list[_columns.ColumnData], name: str) -> _columns.ColumnData:
-    """Return one column of all batches; text and numbers keep their types."""
+    """Return one column of all batches; text and numbers of partitions keep their types."""
     kinds = {part.values.dtype.kind in "biuf" for part in parts}
     values = np.concatenate([part.values if len(kinds) == 1 else part.values.astype(object) for part in parts])
     missing = np.concatenate([part.mask for part in parts])

@@ -13,7 +13,7 @@ from calibrant.ingest.formats import File
 from calibrant.ingest.headers import json_fault
 from calibrant.ingest.text_blocks import Block, line_blocks
 
-__all__ = ["json_objects", "json_tables"]
+__all__ = ["json_objects", "json_tables", "number_keys"]
 
 _PARSED = 1 << 14  # lines that one thread parses at a time
 
@@ -21,11 +21,28 @@ _PARSED = 1 << 14  # lines that one thread parses at a time
 def json_tables(file: File, names: Sequence[str], numbers: Sequence[str], memory_limit: str) -> Iterator[Any]:
     """Yield Arrow tables of the named keys; `numbers` must be numbers, the others are read as text."""
     kinds = {name: "JSON" if name in numbers else "VARCHAR" for name in names}
-    parsed = f"select unnest(json_transform(line, {quoted_text(json.dumps(kinds))})) from calibrant_lines"
     chosen = ", ".join(_number(name) if name in numbers else DIALECTS["duckdb"].name(name) for name in names)
     with open_duckdb(file, memory_limit) as connection:
         for block in line_blocks(file):
-            yield _parse(connection, file, block, f"select {chosen} from ({parsed})", names, numbers)
+            yield _parse(connection, file, block, _query(chosen, kinds), names, numbers)
+
+
+def number_keys(file: File, names: Sequence[str], memory_limit: str) -> list[str]:
+    """Return the named keys that have numbers, and no other values, in the first block of lines."""
+    block = next(line_blocks(file), None)
+    if block is None or not names:
+        return []
+    chosen = ", ".join(_is_number(name) for name in names)
+    with open_duckdb(file, memory_limit) as connection:
+        table = _parse(connection, file, block, _query(chosen, dict.fromkeys(names, "JSON")), names, ())
+    found = [set(column.drop_null().unique().to_pylist()) for column in table.columns]
+    return [name for name, values in zip(names, found, strict=True) if values == {True}]
+
+
+def _query(chosen: str, kinds: dict[str, str]) -> str:
+    """Return the query for keys of lines, each read as a kind."""
+    parsed = f"select unnest(json_transform(line, {quoted_text(json.dumps(kinds))})) from calibrant_lines"
+    return f"select {chosen} from ({parsed})"
 
 
 def _parse(connection: Any, file: File, block: Block, query: str, names: Sequence[str], numbers: Sequence[str]) -> Any:
@@ -135,6 +152,18 @@ def _number(name: str) -> str:
     """Return the SQL for a JSON cell as a number; text is an error, even if it looks like a number."""
     cell = DIALECTS["duckdb"].name(name)
     wrong = f"error({quoted_text(name + ' must hold numbers; it holds ')} || {cell}::varchar)"
-    number = f"json_type({cell}) in ('DOUBLE', 'BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT')"
-    nothing = f"{cell} is null or json_type({cell}) = 'NULL'"
-    return f"case when {nothing} then null when {number} then {cell}::double else {wrong} end as {cell}"
+    return f"case {_nothing(cell)} when {_type_is_number(cell)} then {cell}::double else {wrong} end as {cell}"
+
+
+def _is_number(name: str) -> str:
+    """Return the SQL for whether a JSON cell is a number; null where it is missing."""
+    cell = DIALECTS["duckdb"].name(name)
+    return f"case {_nothing(cell)} else {_type_is_number(cell)} end as {cell}"
+
+
+def _nothing(cell: str) -> str:
+    return f"when {cell} is null or json_type({cell}) = 'NULL' then null"
+
+
+def _type_is_number(cell: str) -> str:
+    return f"json_type({cell}) in ('DOUBLE', 'BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT')"

@@ -48,6 +48,8 @@ _KINDS = {bool: "b", int: "i", float: "f"}  # types of Python and kinds of NumPy
 # Errors of the query; other errors, such as a lost connection, are raised unchanged.
 _QUERY_ERRORS = ("ProgrammingError", "DataError", "NotSupportedError")
 
+_ONE_SELECT = "It must be one SELECT, without a semicolon inside."
+
 
 @known_keywords
 def from_query(
@@ -284,7 +286,7 @@ class _Database:
         try:
             about = self.run(f"SELECT * FROM (\n{query}\n) AS calibrant_asked LIMIT 0", parameters).description
         except Exception as error:  # each driver has its own errors
-            raise self._refused(error, "It must be one SELECT, without a semicolon inside.") from error
+            raise self._refused(error, _ONE_SELECT) from error
         there = [column[0] for column in about]
         for name in counter.names:
             if name not in there:
@@ -329,6 +331,12 @@ class _Database:
         first = (text.strip().splitlines() or [type(error).__name__])[0]
         return InputError(f"The database cannot run the query: {first.rstrip('.')}.", hint=hint, argument="sql")
 
+    def _is_of_query(self, error: Exception) -> bool:
+        """Return whether an error comes from the query; sqlite3 has one class for these and for locks and disks."""
+        names = {kind.__name__ for kind in type(error).__mro__}
+        unspecific = self.driver == "sqlite3" and getattr(error, "sqlite_errorcode", 1) == 1  # SQLITE_ERROR
+        return bool(names & set(_QUERY_ERRORS)) or (unspecific and "OperationalError" in names)
+
     def answer(self, statement: str, parameters: Parameters | None) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a statement in batches."""
         cursor = None
@@ -337,9 +345,10 @@ class _Database:
             while rows := cursor.fetchmany(_BATCH):
                 yield rows
         except Exception as error:
-            if not {kind.__name__ for kind in type(error).__mro__} & set(_QUERY_ERRORS):
+            if not self._is_of_query(error):
                 raise
-            raise self._refused(error, "Convert or filter such values in the query.") from error
+            hint = _ONE_SELECT if "syntax error" in str(error) else "Convert or filter such values in the query."
+            raise self._refused(error, hint) from error
         finally:
             if cursor is not None:
                 self._close(cursor)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.audit import residual_blocks
+from calibrant.evaluation.audit import file_audit, residual_blocks
 from calibrant.inference import audit_scan
 
 pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -162,3 +162,66 @@ def test_text_that_only_python_reads_as_numbers_is_a_category(rows, tmp_path):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     found = audit_scan(tmp_path / "rows.csv", y="event", p="score", features="code", n_resamples=19)
     assert found.segments[0].rule == "code = '1_000'"
+
+
+CHANGES = {
+    "fewer rows": lambda frame: frame[:100],
+    "no rows": lambda frame: frame[:0],
+    "another category": lambda frame: frame.replace({"region": {"south": "west"}}),
+    "another number": lambda frame: frame.assign(times=frame["times"] + 1),
+    "another cluster": lambda frame: frame.assign(shop=frame["shop"] + 1_000),
+    "a missing category": lambda frame: frame.assign(region=frame["region"].where(frame["region"] != "south")),
+    "missing scores": lambda frame: frame.assign(score=np.nan),
+}
+
+
+@pytest.mark.parametrize("change", ["added lines", *CHANGES])
+def test_a_file_that_changes_between_the_two_readings_is_refused_unless_lines_are_added(
+    change, rows, tmp_path, monkeypatch
+):
+    named = {"y": "event", "p": "score", "cluster": "shop", "features": ["region", "times"], "missing": "drop"}
+    before, path = rows[:400], tmp_path / "rows.csv"
+    before.to_csv(path, index=False)
+    expected = audit_scan(path, n_resamples=9, **named)
+    encode = file_audit._Source.encode
+
+    def encode_later(*given):
+        if change == "added lines":
+            rows[400:].assign(region="west").to_csv(path, index=False, mode="a", header=False)
+        else:
+            path.write_bytes(b"")
+            CHANGES[change](before).to_csv(path, index=False)
+        return encode(*given)
+
+    monkeypatch.setattr(file_audit._Source, "encode", encode_later)
+    if change == "added lines":
+        assert numbers(audit_scan(path, n_resamples=9, **named)) == numbers(expected)
+        return
+    with pytest.raises(cb.InputError, match=r"changed meanwhile\. Read"):
+        audit_scan(path, n_resamples=9, **named)
+
+
+def test_text_of_digits_in_json_is_a_category(rows, tmp_path):
+    frame = rows.assign(zip=rows["region"].map({"north": "00002", "south": "00001", "it's": "00003"}))
+    frame.to_json(tmp_path / "rows.jsonl", orient="records", lines=True)
+    found = audit_scan(tmp_path / "rows.jsonl", y="event", p="score", features=["zip", "age"], n_resamples=19)
+    assert found.segments[0].rule.startswith("zip = '00001' and age >")
+
+
+@pytest.mark.parametrize("formats", [("parquet", "csv"), ("json", "parquet"), ("csv", "json")])
+def test_the_order_of_files_of_two_formats_does_not_decide_what_holds_numbers(formats, rows, tmp_path):
+    frame = rows.assign(code=rows["shop"].astype(str))
+    write = {
+        "csv": lambda rows, path: rows.to_csv(path, index=False),
+        "parquet": lambda rows, path: rows.to_parquet(path),
+        "json": lambda rows, path: rows.to_json(path, orient="records", lines=True),
+    }
+    files = []
+    for format, part in zip(formats, (frame[:3_000], frame[3_000:]), strict=True):
+        files.append(tmp_path / f"rows.{format}")
+        write[format](part, files[-1])
+    named = {"y": "event", "p": "score", "features": ["age", "region", "code"], "n_resamples": 19}
+    one, other = audit_scan(files, **named), audit_scan(files[::-1], **named)
+    assert one.segments
+    assert any("age > " in segment.rule or "age >= " in segment.rule for segment in one.segments)
+    assert {c.feature for c in one.segments[0].conditions} == {c.feature for c in other.segments[0].conditions}

@@ -27,7 +27,7 @@ from calibrant.evaluation.audit.conditions import (
     rarer_condition,
 )
 
-__all__ = ["COARSE_CODES", "Codes", "Doubt", "FeatureCodes", "FeatureCounter", "count_feature"]
+__all__ = ["COARSE_CODES", "Codes", "Doubt", "FeatureCodes", "FeatureCounter", "changed_error", "count_feature"]
 
 MOST_LEVELS = 30  # of a category; rarer ones are "other"
 QUANTILES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)  # cuts of numbers; both tails are fine
@@ -72,22 +72,36 @@ class FeatureCodes:
     doubt: Doubt | None = None
 
     def encode(self, column: ColumnData) -> tuple[Codes, Codes]:
-        """Return the codes of a column, and those of the multicalibration error."""
+        """Return the codes of a column, and those of the multicalibration error.
+
+        Each value must have been counted; in a file that is read twice another one may appear.
+        """
         present = ~column.mask
+        if not present.all() and not any(self.n_codes - 1 in condition.codes for condition in self.conditions):
+            raise changed_error(column)
         codes = np.full(len(column), self.n_codes - 1, dtype=np.uint8)
         coarse = np.full(len(column), COARSE_VALUES, dtype=np.uint8)
         if self.thirds is not None:
             values = column.values[present]
+            if self.edges is None and not np.isin(values, list(self.levels)).all():
+                raise changed_error(column)
             codes[present] = self._number_codes(values)
             coarse[present] = np.searchsorted(self.thirds, values, side="left")
         else:
             labels, place = encode(column.part(present))
+            if not self._has_rarer and not self.levels.keys() >= set(labels):
+                raise changed_error(column)
             known = self.n_codes - 2  # the code of rarer values, if there are any
             codes[present] = np.array([self.levels.get(label, known) for label in labels], dtype=np.uint8)[place]
             first = {label: i for i, label in enumerate(value for c in self.coarse for value in c.values)}
             rest = COARSE_VALUES - 1
             coarse[present] = np.array([first.get(label, rest) for label in labels], dtype=np.uint8)[place]
         return codes, coarse
+
+    @property
+    def _has_rarer(self) -> bool:
+        """Whether rarer categories have one code together."""
+        return len(self.levels) == MOST_LEVELS and self.n_codes > MOST_LEVELS + 1
 
     def _number_codes(self, values: Any) -> Any:
         if self.edges is None:
@@ -100,6 +114,13 @@ class FeatureCodes:
         for row, condition in zip(found, self.conditions, strict=True):
             row[list(condition.codes)] = 1
         return found
+
+
+def changed_error(column: ColumnData) -> InputError:
+    """Return the error of a column with a value that it did not have when it was counted."""
+    return column.error(
+        "must hold the same values each time it is read; it was changed meanwhile.", hint="Read the files again."
+    )
 
 
 class FeatureCounter:

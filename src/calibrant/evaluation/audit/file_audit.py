@@ -18,7 +18,7 @@ from calibrant._support.option_checks import known_keywords
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.temporary_files import reserve, temporary_writes
 from calibrant.evaluation.audit.audit_rows import name_forecast_features, split_units, top_label_rows
-from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter
+from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter, changed_error
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.evaluation.audit.result import Audit
 from calibrant.evaluation.audit.segment_audit import audit_sample, check_settings
@@ -27,7 +27,8 @@ from calibrant.ingest.counting import BatchLabels, Weighting
 from calibrant.ingest.csv_rows import parse_number
 from calibrant.ingest.file_batches import Batch, FileReader
 from calibrant.ingest.files import Paths, find_files
-from calibrant.ingest.formats import Format
+from calibrant.ingest.formats import File, Format
+from calibrant.ingest.json_rows import number_keys
 from calibrant.ingest.table_counter import check_name, check_names
 from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.class_table import used_rows
@@ -74,7 +75,8 @@ def audit_scan(
     p : str, Point or mapping
         The column of scores; ``cb.Point("prediction")`` for numbers; ``{label: column}`` for class probabilities.
     features : str or list of str
-        The columns of features. In text files a column holds numbers if all its first values do.
+        The columns of features. In CSV files a column holds numbers if all its first values are written as such; in
+        files of several formats, if it does in the first file of each.
     depth, min_rows, alpha, confidence_level, n_resamples, random_state
         See `calibrant.audit`.
     cluster : str, optional
@@ -192,8 +194,9 @@ class _Source:
         first = FileReader(files, self.names, numbers, memory_limit)
         if all(file.format == "parquet" for file in files):
             return first
-        batch: Batch = next(iter(first.batches(False, labels=False)), {})
-        found = [name for name in self.features if name in batch and name not in numbers and _are_numbers(batch[name])]
+        found = [name for name in self.features if name not in numbers]
+        for file in {file.format: file for file in reversed(files)}.values():  # the first of each format
+            found = _number_columns(file, found, memory_limit)
         return FileReader(files, self.names, [*numbers, *found], memory_limit)
 
     def batches(
@@ -284,15 +287,21 @@ class _Source:
             if not len(rows):
                 continue
             end = start + len(rows)
+            if end > n:
+                raise changed_error(rows.y)
             columns["y"][start:end], columns["p"][start:end] = rows.y.values, rows.forecasts[0].values
             if rows.weight is not None:
                 columns["w"][start:end] = rows.weight.values
             if rows.cluster is not None:
                 labels, place = encode(rows.cluster)
+                if not counted.clusters.keys() >= set(labels):
+                    raise changed_error(rows.cluster)
                 columns["c"][start:end] = np.array([counted.clusters[label] for label in labels])[place]
             for i, feature in enumerate(counted.features):
                 codes[i, start:end], coarse[i, start:end] = feature.encode(features[feature.name])
             start = end
+        if start < n:
+            raise changed_error(ColumnData(self.y, np.empty(0)))
         return self._sample(counted, columns, codes, coarse, seed)
 
     def _sample(
@@ -331,12 +340,19 @@ def _mapped(path: Path, kind: Any, shape: tuple[int, ...]) -> Any:
     return np.memmap(path, dtype=kind, mode="r+", shape=shape)
 
 
-def _are_numbers(column: ColumnData) -> bool:
-    """Return whether all values of a column of text are numbers, as files are read."""
+def _number_columns(file: File, names: list[str], memory_limit: str) -> list[str]:
+    """Return the named columns that hold numbers in the first rows of a file; text of digits is a number in CSV."""
+    if file.format == "json" or not names:
+        return number_keys(file, names, memory_limit)
+    batch: Batch = next(iter(FileReader([file], names, [], memory_limit).batches(False, labels=False)), {})
+    return [name for name in names if name in batch and _are_numbers(batch[name], file.format == "csv")]
+
+
+def _are_numbers(column: ColumnData, parse: bool) -> bool:
     present = column.values[~column.mask]
     if present.dtype.kind != "O" or not present.size:
-        return False
-    return all(isinstance(value, str) and parse_number(value.strip()) is not None for value in present)
+        return present.dtype.kind in "iuf" and bool(present.size)
+    return parse and all(isinstance(value, str) and parse_number(value.strip()) is not None for value in present)
 
 
 def _as_labels(labels: Sequence[Any], y: ColumnData) -> list[Any]:
