@@ -1,6 +1,7 @@
 """`calibrant monitor`."""
 
 import json
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
@@ -189,6 +190,24 @@ def test_bad_input_exits_2(here, call, arguments, message):
     call("monitor", "observe", "calm.csv", *STORE, *ROWS, "--group", "g")
     assert message in call("monitor", *arguments, code=2)
     assert cb.Monitor("monitor.db").status().n_rows == 800
+
+
+@pytest.mark.parametrize(
+    "edit", ["models SET settings = '{}x'", "versions SET horizon = -257432428800000000"], ids=["settings", "horizon"]
+)
+def test_a_damaged_model_is_named_and_can_be_deleted(here, call, edit):
+    for model in ("good", "bad"):
+        cb.Monitor("monitor.db", model=model).observe([0, 1], [0.2, 0.8], time="2026-01-05")
+    with sqlite3.connect("monitor.db") as connection:
+        key = "name" if edit.startswith("models") else "model_id"
+        connection.execute(f"UPDATE calibrant_{edit} WHERE {key} IN ('bad', 2)")
+    connection.close()
+    assert "Model 'bad' cannot be read; --model shows the others. The store is damaged: " in call(
+        "monitor", "status", *STORE, code=2
+    )
+    call("monitor", "status", *STORE, "--model", "good")
+    call("monitor", "delete", *STORE, "--model", "bad", "--yes")
+    assert call("monitor", "status", *STORE).startswith("Status: no alarm for model 'good'")
 
 
 def test_reading_creates_no_store(here, call):

@@ -19,8 +19,17 @@ from calibrant.cli.outputs import check_outputs, write_text
 if TYPE_CHECKING:
     from calibrant.monitor.model_monitor import Monitor
     from calibrant.monitor.status import Status
+    from calibrant.monitor.store import Store
 
-__all__ = ["check_store", "existing_model", "model_option", "monitor", "parse_duration", "store_option"]
+__all__ = [
+    "check_store",
+    "existing_model",
+    "model_option",
+    "monitor",
+    "parse_duration",
+    "store_of_model",
+    "store_option",
+]
 
 # Commands of other modules, which are loaded when they are called.
 _MODULES = {
@@ -169,7 +178,7 @@ def status(store: str, model: str | None, format: str, version: str | None) -> i
     """
     if version is not None and model is None:
         raise InputError(Argument("model") + " must be given with " + Argument("version") + ": each has its own.")
-    found = {name: _open(store, name).status(version=version) for name in _models(store, model)}
+    found = {name: _status(store, name, version) for name in _models(store, model)}
     if format == "json":
         models = {name: each.to_dict() for name, each in found.items()}
         alarm = any(each.alarm for each in found.values())
@@ -274,9 +283,27 @@ def _open(store: str, model: str) -> "Monitor":
     return Monitor(store, model=model)
 
 
+def _status(store: str, model: str, version: str | None) -> "Status":
+    """Return the status of a model; an error about what the store has of it names the model."""
+    from calibrant.monitor.store import StoreError
+
+    try:
+        return _open(store, model).status(version=version)
+    except StoreError as error:
+        raise StoreError(f"Model {model!r} cannot be read; --model shows the others. {error}") from error
+
+
 def existing_model(store: str, model: str) -> "Monitor":
     """Return the monitor of a model that the store has."""
     return _open(store, _models(store, model)[0])
+
+
+def store_of_model(store: str, model: str) -> "Store":
+    """Return the store that has a model, whose content may be damaged."""
+    from calibrant.monitor.store import Store
+
+    _models(store, model)
+    return Store(store)
 
 
 def _gates(found: "Status") -> list[Any]:

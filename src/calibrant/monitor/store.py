@@ -106,6 +106,14 @@ class Store:
         with self.read() as connection:
             return list(connection.execute(sa.select(schema.models.c.name).order_by(schema.models.c.name)).scalars())
 
+    def delete(self, model: str) -> None:
+        """Delete a model with all its data, which may be damaged."""
+        known = self.models()
+        if model not in known:
+            raise InputError(Argument("model") + f" must be a model of the store, which has {known}; got {model!r}.")
+        with self.write() as connection:
+            connection.execute(schema.models.delete().where(schema.models.c.name == model))
+
     def _prepare(self) -> None:
         """Create the tables, or bring those of an older version up to date."""
         with self.read() as connection:
