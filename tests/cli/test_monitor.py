@@ -1,6 +1,7 @@
 """`calibrant monitor`."""
 
 import json
+import re
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -64,6 +65,26 @@ def test_csv_and_parquet_files_give_the_same_windows(here, call):
     found = [cb.Monitor("monitor.db", model=name).history().windows for name in ("csv", "parquet", "naive")]
     assert found[0] == found[1] == found[2]
     assert [w.n_rows for w in found[0]] == [400] * 4
+
+
+@pytest.mark.parametrize("first", ["rows.csv", "rows.parquet"])
+def test_groups_of_another_type_than_those_stored_are_refused(here, call, first):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {**rows(1, n=4), "g": [0, 1, 0, 1]}
+    write_csv("rows.csv", columns)
+    pq.write_table(pa.table(columns), "rows.parquet")
+    other = "rows.parquet" if first == "rows.csv" else "rows.csv"
+    need = "text, as .* got a number, 0" if first == "rows.csv" else "numbers, as .* got text, '0'"
+    for by in (("--group", "g"), ("--group", "g", "--group", "y")):
+        name = ("--model", f"{len(by)}")
+        for _ in range(2):
+            call("monitor", "observe", first, *STORE, *ROWS, *by, *name)
+        assert re.search(
+            f"--group must hold {need}", call("monitor", "observe", other, *STORE, *ROWS, *by, *name, code=2)
+        )
+        assert cb.Monitor("monitor.db", model=name[1]).status().n_rows == 8
 
 
 def test_status_exits_1_on_an_alarm_and_writes_json_and_junit(here, call):

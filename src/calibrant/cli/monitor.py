@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -134,8 +135,9 @@ def observe(
     groups = {name: rows.columns[name] for name in group}
     by = None if not groups else groups if len(groups) > 1 else rows.columns[group[0]]
     scores, times = rows.columns[source.scores[0]], rows.columns[time]
-    RowChunk.read(rows.events, scores, times, by)  # before the model is created with its settings
+    chunk = RowChunk.read(rows.events, scores, times, by)  # before the model is created with its settings
     own = Monitor(store, model=model, **settings)
+    _check_groups(own, chunk.groups if group else ())
     receipt = own.observe(rows.events, scores, time=times, group=by, batch=batch, version=version)
     if receipt.repeated_batch:
         click.echo(f"batch {batch!r} was stored before; nothing was stored")
@@ -150,6 +152,28 @@ def observe(
     for subject in receipt.alarms:
         click.echo(f"ALARM: {'all rows' if subject is None else f'group {printable(str(subject))}'}")
     return 1 if receipt.alarms else 0
+
+
+def _check_groups(own: "Monitor", keys: Sequence[str]) -> None:
+    """Raise an error for groups of another type than those of the store: CSV has 1 as text, Parquet as a number."""
+    from calibrant.monitor.observations import group_label
+
+    stored = [_parts(label) for label in own.groups()]
+    for label in map(group_label, keys):
+        given = _parts(label)
+        for position, part in enumerate(given):
+            kinds = {isinstance(other[position], str) for other in stored if len(other) == len(given)}
+            if kinds and isinstance(part, str) not in kinds:
+                need, found = ("numbers", "text") if isinstance(part, str) else ("text", "a number")
+                raise InputError(
+                    Argument("group") + f" must hold {need}, as the groups stored for model {own.model!r}; got "
+                    f"{found}, {part!r}: it would be another group.",
+                    hint="CSV files have text, other formats have types. Convert the column, or use one format.",
+                )
+
+
+def _parts(label: Any) -> tuple[Any, ...]:
+    return label if isinstance(label, tuple) else (label,)
 
 
 def _setting_names() -> list[str]:
