@@ -14,6 +14,7 @@ for library in ("click", "rich", "duckdb", "pyarrow", "sqlalchemy"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 
 import calibrant as cb  # noqa: E402
+from calibrant.monitor.store import Store  # noqa: E402
 
 STORE = ("--store", "monitor.db")
 ROWS = ("-y", "y", "-p", "p", "--time", "at")
@@ -196,6 +197,8 @@ def test_settings_are_those_of_the_first_rows(here, call):
     [
         (("status", "--store", "none.db"), "There is no store 'none.db'. `calibrant monitor observe` creates one."),
         (("status", *STORE, "--model", "x"), "--model must be a model of the store, which has 'default'; got 'x'"),
+        (("history", *STORE, "--event", "x"), "--event must be a label of the model: it has none; got 'x'"),
+        (("silence", *STORE, "--end", "9" * 20), "must be an active silence of the model, which has none; got 9999"),
         (("history", *STORE, "--group", "x"), '--group must be a label of the model: "a", "b"; got \'x\''),
         (("observe", "calm.csv", *STORE, *ROWS, "-p", "y"), "--score must be given once"),
         (("observe", "calm.csv", *STORE, *ROWS, "-w", "p"), "must have no weights or frequencies"),
@@ -233,5 +236,11 @@ def test_a_damaged_model_is_named_and_can_be_deleted(here, call, edit):
 
 def test_reading_creates_no_store(here, call):
     for command in ("status", "history"):
-        call("monitor", command, *STORE, code=2)
+        for store in ("monitor.db", "sqlite:///monitor.db", f"sqlite:///{Path('monitor.db').absolute()}"):
+            assert "There is no store 'monitor.db'" in call("monitor", command, "--store", store, code=2)
     assert not Path("monitor.db").exists()
+
+
+def test_a_store_without_models_is_named_so(here, call):
+    Store("monitor.db")
+    assert "The store has no model. `calibrant monitor observe`" in call("monitor", "status", *STORE, code=2)

@@ -234,7 +234,8 @@ def history(store: str, model: str, version: str | None, group: str | None, even
     """
     own = _open(store, _models(store, model)[0])
     chosen = None if group is None else _label(own.groups(), group, "group")
-    part = None if event is None else _label(list(own.settings.events.values()), event, "event")
+    events = [label for label in own.settings.events.values() if label is not None]  # binary forecasts have none
+    part = None if event is None else _label(events, event, "event")
     found = own.history(chosen, version=version, event=part)
     click.echo(found.to_json() if format == "json" else printable(repr(found), keep="\n"))
 
@@ -285,8 +286,11 @@ def _label(known: list[Any], text: str, name: str) -> Any:
 
 def check_store(store: str, hint: str) -> None:
     """Raise an error if a store that is a file does not exist: only commands that write rows or tokens create one."""
-    if "://" not in store and not Path(store).is_file():
-        raise InputError(f"There is no store {Path(store).name!r}.", hint=hint)
+    from calibrant.monitor.store import store_file
+
+    path = store_file(store)
+    if path is not None and not Path(path).is_file():
+        raise InputError(f"There is no store {Path(path).name!r}.", hint=hint)
 
 
 def _models(store: str, model: str | None) -> list[str]:
@@ -295,7 +299,9 @@ def _models(store: str, model: str | None) -> list[str]:
 
     check_store(store, "`calibrant monitor observe` creates one.")
     known = Store(store).models()
-    if not known or (model is not None and model not in known):
+    if not known and model is None:
+        raise InputError("The store has no model.", hint="`calibrant monitor observe` stores the rows of one.")
+    if model is not None and model not in known:
         shown = ", ".join(map(repr, known)) or "none"
         raise InputError(Argument("model") + f" must be a model of the store, which has {shown}; got {model!r}.")
     return known if model is None else [model]

@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
 from calibrant.monitor import schema
 from calibrant.monitor.stored_values import StoreError, damaged
 
-__all__ = ["Store", "StoreError"]
+__all__ = ["Store", "StoreError", "store_file"]
 
 _BUSY_SECONDS = 30
 _WRITE = "calibrant_write"
@@ -141,6 +141,14 @@ class Store:
                 "newer Calibrant wrote. Install that version: pip install --upgrade calibrant."
             )
         return found
+
+
+def store_file(target: str) -> str | None:
+    """Return the path of the file of a SQLite store; None for other databases, and for SQLite in memory."""
+    url = _engine(target).url
+    path = url.database
+    named = url.get_backend_name() == "sqlite" and path and path != ":memory:" and not path.startswith("file:")
+    return path if named else None
 
 
 def _check_database(name: str) -> None:
