@@ -1,6 +1,8 @@
 """`calibrant monitor`."""
 
 import json
+import re
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +14,7 @@ for library in ("click", "rich", "duckdb", "pyarrow", "sqlalchemy"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 
 import calibrant as cb  # noqa: E402
+from calibrant.monitor.store import Store  # noqa: E402
 
 STORE = ("--store", "monitor.db")
 ROWS = ("-y", "y", "-p", "p", "--time", "at")
@@ -63,6 +66,26 @@ def test_csv_and_parquet_files_give_the_same_windows(here, call):
     found = [cb.Monitor("monitor.db", model=name).history().windows for name in ("csv", "parquet", "naive")]
     assert found[0] == found[1] == found[2]
     assert [w.n_rows for w in found[0]] == [400] * 4
+
+
+@pytest.mark.parametrize("first", ["rows.csv", "rows.parquet"])
+def test_groups_of_another_type_than_those_stored_are_refused(here, call, first):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {**rows(1, n=4), "g": [0, 1, 0, 1]}
+    write_csv("rows.csv", columns)
+    pq.write_table(pa.table(columns), "rows.parquet")
+    other = "rows.parquet" if first == "rows.csv" else "rows.csv"
+    need = "text, as .* got a number, 0" if first == "rows.csv" else "numbers, as .* got text, '0'"
+    for by in (("--group", "g"), ("--group", "g", "--group", "y")):
+        name = ("--model", f"{len(by)}")
+        for _ in range(2):
+            call("monitor", "observe", first, *STORE, *ROWS, *by, *name)
+        assert re.search(
+            f"--group must hold {need}", call("monitor", "observe", other, *STORE, *ROWS, *by, *name, code=2)
+        )
+        assert cb.Monitor("monitor.db", model=name[1]).status().n_rows == 8
 
 
 def test_status_exits_1_on_an_alarm_and_writes_json_and_junit(here, call):
@@ -174,6 +197,8 @@ def test_settings_are_those_of_the_first_rows(here, call):
     [
         (("status", "--store", "none.db"), "There is no store 'none.db'. `calibrant monitor observe` creates one."),
         (("status", *STORE, "--model", "x"), "--model must be a model of the store, which has 'default'; got 'x'"),
+        (("history", *STORE, "--event", "x"), "--event must be a label of the model: it has none; got 'x'"),
+        (("silence", *STORE, "--end", "9" * 20), "must be an active silence of the model, which has none; got 9999"),
         (("history", *STORE, "--group", "x"), '--group must be a label of the model: "a", "b"; got \'x\''),
         (("observe", "calm.csv", *STORE, *ROWS, "-p", "y"), "--score must be given once"),
         (("observe", "calm.csv", *STORE, *ROWS, "-w", "p"), "must have no weights or frequencies"),
@@ -191,7 +216,31 @@ def test_bad_input_exits_2(here, call, arguments, message):
     assert cb.Monitor("monitor.db").status().n_rows == 800
 
 
+@pytest.mark.parametrize(
+    "edit", ["models SET settings = '{}x'", "versions SET horizon = -257432428800000000"], ids=["settings", "horizon"]
+)
+def test_a_damaged_model_is_named_and_can_be_deleted(here, call, edit):
+    for model in ("good", "bad"):
+        cb.Monitor("monitor.db", model=model).observe([0, 1], [0.2, 0.8], time="2026-01-05")
+    with sqlite3.connect("monitor.db") as connection:
+        key = "name" if edit.startswith("models") else "model_id"
+        connection.execute(f"UPDATE calibrant_{edit} WHERE {key} IN ('bad', 2)")
+    connection.close()
+    assert "Model 'bad' cannot be read; --model shows the others. The store is damaged: " in call(
+        "monitor", "status", *STORE, code=2
+    )
+    call("monitor", "status", *STORE, "--model", "good")
+    call("monitor", "delete", *STORE, "--model", "bad", "--yes")
+    assert call("monitor", "status", *STORE).startswith("Status: no alarm for model 'good'")
+
+
 def test_reading_creates_no_store(here, call):
     for command in ("status", "history"):
-        call("monitor", command, *STORE, code=2)
+        for store in ("monitor.db", "sqlite:///monitor.db", f"sqlite:///{Path('monitor.db').absolute()}"):
+            assert "There is no store 'monitor.db'" in call("monitor", command, "--store", store, code=2)
     assert not Path("monitor.db").exists()
+
+
+def test_a_store_without_models_is_named_so(here, call):
+    Store("monitor.db")
+    assert "The store has no model. `calibrant monitor observe`" in call("monitor", "status", *STORE, code=2)

@@ -276,12 +276,21 @@ def test_settings_are_stored_and_a_clash_names_both_values(store):
         ({"resolution": 3}, "resolution must lie between"),
         ({"model": ""}, "model must be text of 1 to 500 printable characters"),
         ({"maturity": 3}, "maturity must be a timedelta"),
+        ({"maturity": timedelta(days=3_000_000)}, "maturity must lie between 0 and 365,000 days; got 3,000,000 days"),
+        ({"maturity": timedelta.max}, "maturity must lie between 0 and 365,000 days; got 1,000,000,000 days"),
     ],
 )
 def test_bad_settings_create_no_store(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         cb.Monitor(tmp_path / "store.db", **options)
     assert not (tmp_path / "store.db").exists()
+
+
+def test_the_longest_maturity_can_be_stored_and_read(path):
+    monitor = cb.Monitor(path, maturity=timedelta(days=365_000))
+    monitor.observe([0, 1], [0.2, 0.8], time="1900-01-01")
+    assert monitor.observe([0, 1], [0.2, 0.8], time="2026-01-01").n_closed == 0
+    assert cb.Monitor(path).status().n_open_rows == 4
 
 
 def test_one_row_at_a_time(store):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -19,8 +20,17 @@ from calibrant.cli.outputs import check_outputs, write_text
 if TYPE_CHECKING:
     from calibrant.monitor.model_monitor import Monitor
     from calibrant.monitor.status import Status
+    from calibrant.monitor.store import Store
 
-__all__ = ["check_store", "existing_model", "model_option", "monitor", "parse_duration", "store_option"]
+__all__ = [
+    "check_store",
+    "existing_model",
+    "model_option",
+    "monitor",
+    "parse_duration",
+    "store_of_model",
+    "store_option",
+]
 
 # Commands of other modules, which are loaded when they are called.
 _MODULES = {
@@ -125,8 +135,9 @@ def observe(
     groups = {name: rows.columns[name] for name in group}
     by = None if not groups else groups if len(groups) > 1 else rows.columns[group[0]]
     scores, times = rows.columns[source.scores[0]], rows.columns[time]
-    RowChunk.read(rows.events, scores, times, by)  # before the model is created with its settings
+    chunk = RowChunk.read(rows.events, scores, times, by)  # before the model is created with its settings
     own = Monitor(store, model=model, **settings)
+    _check_groups(own, chunk.groups if group else ())
     receipt = own.observe(rows.events, scores, time=times, group=by, batch=batch, version=version)
     if receipt.repeated_batch:
         click.echo(f"batch {batch!r} was stored before; nothing was stored")
@@ -141,6 +152,28 @@ def observe(
     for subject in receipt.alarms:
         click.echo(f"ALARM: {'all rows' if subject is None else f'group {printable(str(subject))}'}")
     return 1 if receipt.alarms else 0
+
+
+def _check_groups(own: "Monitor", keys: Sequence[str]) -> None:
+    """Raise an error for groups of another type than those of the store: CSV has 1 as text, Parquet as a number."""
+    from calibrant.monitor.observations import group_label
+
+    stored = [_parts(label) for label in own.groups()]
+    for label in map(group_label, keys):
+        given = _parts(label)
+        for position, part in enumerate(given):
+            kinds = {isinstance(other[position], str) for other in stored if len(other) == len(given)}
+            if kinds and isinstance(part, str) not in kinds:
+                need, found = ("numbers", "text") if isinstance(part, str) else ("text", "a number")
+                raise InputError(
+                    Argument("group") + f" must hold {need}, as the groups stored for model {own.model!r}; got "
+                    f"{found}, {part!r}: it would be another group.",
+                    hint="CSV files have text, other formats have types. Convert the column, or use one format.",
+                )
+
+
+def _parts(label: Any) -> tuple[Any, ...]:
+    return label if isinstance(label, tuple) else (label,)
 
 
 def _setting_names() -> list[str]:
@@ -169,7 +202,7 @@ def status(store: str, model: str | None, format: str, version: str | None) -> i
     """
     if version is not None and model is None:
         raise InputError(Argument("model") + " must be given with " + Argument("version") + ": each has its own.")
-    found = {name: _open(store, name).status(version=version) for name in _models(store, model)}
+    found = {name: _status(store, name, version) for name in _models(store, model)}
     if format == "json":
         models = {name: each.to_dict() for name, each in found.items()}
         alarm = any(each.alarm for each in found.values())
@@ -201,7 +234,8 @@ def history(store: str, model: str, version: str | None, group: str | None, even
     """
     own = _open(store, _models(store, model)[0])
     chosen = None if group is None else _label(own.groups(), group, "group")
-    part = None if event is None else _label(list(own.settings.events.values()), event, "event")
+    events = [label for label in own.settings.events.values() if label is not None]  # binary forecasts have none
+    part = None if event is None else _label(events, event, "event")
     found = own.history(chosen, version=version, event=part)
     click.echo(found.to_json() if format == "json" else printable(repr(found), keep="\n"))
 
@@ -252,8 +286,11 @@ def _label(known: list[Any], text: str, name: str) -> Any:
 
 def check_store(store: str, hint: str) -> None:
     """Raise an error if a store that is a file does not exist: only commands that write rows or tokens create one."""
-    if "://" not in store and not Path(store).is_file():
-        raise InputError(f"There is no store {Path(store).name!r}.", hint=hint)
+    from calibrant.monitor.store import store_file
+
+    path = store_file(store)
+    if path is not None and not Path(path).is_file():
+        raise InputError(f"There is no store {Path(path).name!r}.", hint=hint)
 
 
 def _models(store: str, model: str | None) -> list[str]:
@@ -262,7 +299,9 @@ def _models(store: str, model: str | None) -> list[str]:
 
     check_store(store, "`calibrant monitor observe` creates one.")
     known = Store(store).models()
-    if not known or (model is not None and model not in known):
+    if not known and model is None:
+        raise InputError("The store has no model.", hint="`calibrant monitor observe` stores the rows of one.")
+    if model is not None and model not in known:
         shown = ", ".join(map(repr, known)) or "none"
         raise InputError(Argument("model") + f" must be a model of the store, which has {shown}; got {model!r}.")
     return known if model is None else [model]
@@ -274,9 +313,27 @@ def _open(store: str, model: str) -> "Monitor":
     return Monitor(store, model=model)
 
 
+def _status(store: str, model: str, version: str | None) -> "Status":
+    """Return the status of a model; an error about what the store has of it names the model."""
+    from calibrant.monitor.store import StoreError
+
+    try:
+        return _open(store, model).status(version=version)
+    except StoreError as error:
+        raise StoreError(f"Model {model!r} cannot be read; --model shows the others. {error}") from error
+
+
 def existing_model(store: str, model: str) -> "Monitor":
     """Return the monitor of a model that the store has."""
     return _open(store, _models(store, model)[0])
+
+
+def store_of_model(store: str, model: str) -> "Store":
+    """Return the store that has a model, whose content may be damaged."""
+    from calibrant.monitor.store import Store
+
+    _models(store, model)
+    return Store(store)
 
 
 def _gates(found: "Status") -> list[Any]:

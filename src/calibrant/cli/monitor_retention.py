@@ -3,7 +3,7 @@
 import click
 
 from calibrant._support.text_tables import printable
-from calibrant.cli.monitor import existing_model, model_option, store_option
+from calibrant.cli.monitor import existing_model, model_option, store_of_model, store_option
 from calibrant.cli.options import parse_step
 from calibrant.cli.user_name import command_line_user
 
@@ -60,10 +60,10 @@ def delete(store: str, model: str, yes: bool) -> None:
     """
     from calibrant.monitor.audit_log import record_audit
 
-    own = existing_model(store, model)
+    own = store_of_model(store, model)
     if not yes:
         click.confirm(f"Delete model {printable(model)!r} with all its data?", abort=True, err=True)
-    with own.store.transaction():
+    with own.transaction():
         own.delete(model)
-        record_audit(own.store, command_line_user(), "delete model", model)
+        record_audit(own, command_line_user(), "delete model", model)
     click.echo(f"model {printable(model)} is deleted")

@@ -757,11 +757,7 @@ class Monitor(KnownKeywords):
         model : str
             Name of a model of the store.
         """
-        known = self.models()
-        if model not in known:
-            raise InputError(Argument("model") + f" must be a model of the store, which has {known}; got {model!r}.")
-        with self.store.write() as connection:
-            connection.execute(schema.models.delete().where(schema.models.c.name == model))
+        self.store.delete(model)
 
     def forget(self, before: Any) -> int:
         """Merge the tables of closed windows that end at `before` or earlier into one per group; return their number.

@@ -13,14 +13,12 @@ from calibrant.inference.sequential.e_processes import EProcess
 from calibrant.monitor import events
 from calibrant.monitor.conflicts import SettingsConflictError
 from calibrant.monitor.stored_values import damaged, read_json
-from calibrant.monitor.time_windows import DAY, WindowRule, read_duration
+from calibrant.monitor.time_windows import WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
 __all__ = ["LEAST_ALPHA", "ModelSettings"]
 
 LEAST_ALPHA = 1e-12
-
-_LONGEST = 10_000 * 366 * DAY  # maturity
 
 
 @dataclass(frozen=True)
@@ -72,8 +70,6 @@ class ModelSettings:
         for name, value in given.items():
             if name not in kind and not (name in hints and has_type(value, hints[name])):
                 raise TypeError(name)
-        if not 0 <= given.get("maturity", 0) <= _LONGEST:
-            raise ValueError("maturity")
         return cls(**(given | kind))
 
     def to_json(self) -> str:

@@ -52,7 +52,8 @@ def end_silence(store: Store, model: str, silence_id: int) -> None:
     with store.write() as connection:
         table, now = schema.silences, schema.now()
         own = (table.c.id == silence_id) & (table.c.model_id == _model_id(connection, model)) & (table.c.until > now)
-        if not connection.execute(table.update().where(own).values(until=now)).rowcount:
+        is_id = 0 < silence_id < 2**63  # drivers refuse larger numbers
+        if not is_id or not connection.execute(table.update().where(own).values(until=now)).rowcount:
             known = ", ".join(str(each.id) for each in list_silences(store, model) if each.active) or "none"
             raise InputError(
                 Argument("silence") + f" must be an active silence of the model, which has {known}; got {silence_id}."

@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
 from calibrant.monitor import schema
 from calibrant.monitor.stored_values import StoreError, damaged
 
-__all__ = ["Store", "StoreError"]
+__all__ = ["Store", "StoreError", "store_file"]
 
 _BUSY_SECONDS = 30
 _WRITE = "calibrant_write"
@@ -106,6 +106,14 @@ class Store:
         with self.read() as connection:
             return list(connection.execute(sa.select(schema.models.c.name).order_by(schema.models.c.name)).scalars())
 
+    def delete(self, model: str) -> None:
+        """Delete a model with all its data, which may be damaged."""
+        known = self.models()
+        if model not in known:
+            raise InputError(Argument("model") + f" must be a model of the store, which has {known}; got {model!r}.")
+        with self.write() as connection:
+            connection.execute(schema.models.delete().where(schema.models.c.name == model))
+
     def _prepare(self) -> None:
         """Create the tables, or bring those of an older version up to date."""
         with self.read() as connection:
@@ -133,6 +141,14 @@ class Store:
                 "newer Calibrant wrote. Install that version: pip install --upgrade calibrant."
             )
         return found
+
+
+def store_file(target: str) -> str | None:
+    """Return the path of the file of a SQLite store; None for other databases, and for SQLite in memory."""
+    url = _engine(target).url
+    path = url.database
+    named = url.get_backend_name() == "sqlite" and path and path != ":memory:" and not path.startswith("file:")
+    return path if named else None
 
 
 def _check_database(name: str) -> None:

@@ -29,6 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000
 FIRST_TIME = int((datetime(1900, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND)  # older ones stand for missing times
 MOST_ROWS = 10**12  # of a window
+_MOST_DAYS = 365_000  # of a maturity delay: the time before which windows are closed lies after the year 1
 _LENGTHS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 # 1970-01-01 is a Thursday; weeks begin on Monday, as in ISO 8601.
 _FIRST_MONDAY = 4 * DAY
@@ -64,6 +65,12 @@ class WindowRule:
             raise InputError(
                 Argument("maturity") + " must be 0 for windows of a number of rows; got a delay.",
                 hint="Use windows of an hour, a day or a week.",
+            )
+        if not 0 <= self.maturity <= _MOST_DAYS * DAY:
+            raise InputError(
+                Argument("maturity")
+                + f" must lie between 0 and {_MOST_DAYS:,} days; got {self.maturity / DAY:,.0f} days.",
+                hint="A window closes, and is tested, when this time has passed.",
             )
 
     @property

@@ -5,12 +5,15 @@ import re
 from datetime import timedelta
 
 import pytest
+from starlette.requests import Request
 
 import calibrant as cb
 from calibrant import InputError
 from calibrant.monitor import schema
 from calibrant.monitor.service.access_tokens import TokenBook
 from calibrant.monitor.service.api import ENDPOINTS
+from calibrant.monitor.service.authorization import check_access
+from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.server import check_address
 from calibrant.monitor.service.service_settings import ServiceSettings
 from calibrant.monitor.store import Store
@@ -113,6 +116,26 @@ def test_without_tokens_only_loopback_is_served(service):
     for headers in ({"Host": "monitor.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Host": "127.0.0.1.example"}):
         assert service.request("GET", "/v1/models", headers=headers).status == 403
     assert service.request("GET", "/v1/models", headers={"Host": "localhost:9"}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *((host, 200) for host in ("localhost", "LocalHost:1", "127.0.0.1:99999", "[::1]", "[::1]:80", "own.example")),
+        *((host, 403) for host in ("evil.com:", "evil.com:99999", "evil.com@localhost", "[evil]", "", "localhost@a")),
+        *((host, 403) for host in ("evil.com/localhost", "a, localhost", "localhost]", "[::1", "own.example.com")),
+    ],
+)
+def test_without_tokens_the_raw_host_must_be_loopback_or_allowed(path, host, status):
+    settings = ServiceSettings(path, allowed_hosts=("own.example",))
+    scope = {"type": "http", "method": "GET", "path": "/v1/models", "query_string": b"", "server": ("127.0.0.1", 80)}
+    request = Request({**scope, "headers": [(b"host", host.encode())]})
+    if status == 200:
+        assert check_access(TokenBook(Store(path)), settings, request, "read", None).token is None
+        return
+    with pytest.raises(ServiceProblem, match="must be addressed as loopback") as raised:
+        check_access(TokenBook(Store(path)), settings, request, "read", None)
+    assert raised.value.status == 403
 
 
 def test_tokens_stay_required_when_all_are_revoked(service):

@@ -95,6 +95,21 @@ def _settles(service):
     return not service.server.server_state.connections
 
 
+def test_a_client_that_leaves_during_its_body_is_no_error_of_the_service(run_service, path, caplog):
+    caplog.set_level("INFO")
+    with run_service(path) as service:
+        service.request("PUT", OWN, {})
+        head = f"POST {OWN}/observations HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        with raw(service, head.encode() + b"Content-Length: 1000\r\n\r\n{"):
+            time.sleep(0.1)
+        end = time.monotonic() + 10
+        while "observations 499 " not in caplog.text and time.monotonic() < end:
+            time.sleep(0.02)
+        assert 'operation="observe",status="499"} 1.0' in service.request("GET", "/metrics").body.decode()
+    assert "observations 499 " in caplog.text
+    assert not [each for each in caplog.records if each.levelname in ("WARNING", "ERROR")]
+
+
 def test_answers_do_not_wait_for_the_acknowledgement_of_packets(service):
     """Nagle's algorithm would delay the second part of each answer by 40 ms."""
     with raw(service, b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:

@@ -41,6 +41,14 @@ def test_bad_headers_of_csv_are_refused(body, words):
         read(CSV, body)
 
 
+@pytest.mark.parametrize("cells", [".5 abc 0.3", ".5 abc x", "1 abc .2", "nan abc 0.1"])
+def test_text_among_the_numbers_of_csv_is_named_by_its_own_row(cells):
+    body = "y,p,time\n" + "".join(f"1,{cell},2026-01-01\n" for cell in cells.split())
+    with pytest.raises(InputError, match="p must hold numbers; row 1 is 'abc'") as raised:
+        read(CSV, body.encode())
+    assert (raised.value.argument, raised.value.row) == ("p", 1)
+
+
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"\r\n\n", b"\xef\xbb\xbf\n"])
 def test_ids_of_csv_stay_text(start):
     found = read(CSV, start + b'"id",p\n007,0.5\n', Columns(("id", "p", "time")))

@@ -1,5 +1,6 @@
 """Who may do what: the token of a request, its scope and its models."""
 
+import re
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -63,13 +64,23 @@ def check_access(book: TokenBook, settings: ServiceSettings, request: Request, s
 
 def _check_origin(settings: ServiceSettings, request: Request) -> None:
     """Refuse requests that a web page of another site, or a proxy, sends to a service without tokens."""
-    host = request.url.hostname or ""
+    given = ", ".join(request.headers.getlist("host"))
+    host = _host_name(given)
     if not is_loopback(host) and host not in settings.allowed_hosts:
         raise ServiceProblem(
-            403, f"Without tokens the service must be addressed as loopback; got the host {host[:80]!r}."
+            403, f"Without tokens the service must be addressed as loopback; got the host {given[:80]!r}."
         )
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         raise ServiceProblem(403, "Without tokens the service does not answer pages of other sites.")
+
+
+def _host_name(header: str) -> str:
+    """Return the name or the address in a header Host, without its port; empty if it is not a valid one.
+
+    The URL of a request is no help: without a valid header it has the address of the server.
+    """
+    found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^\s:@/?#\[\],]+))(?::[0-9]*)?", header.lower())
+    return "" if found is None else found[1] or found[2]
 
 
 def _unknown(text: str) -> ServiceProblem:

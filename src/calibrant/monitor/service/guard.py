@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,6 +19,7 @@ __all__ = ["ACCESS_LOG", "Guard"]
 ACCESS_LOG = logging.getLogger("calibrant.access")
 # Bodies of all requests together, in units of the largest body.
 _BODIES = 8
+_CLIENT_LEFT = 499  # as other servers log it: the client closed the connection before its body had arrived
 _MOST_DRAINED = 2**28  # bytes of a refused body
 _HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
@@ -38,6 +39,7 @@ class Guard:
     * A body has at most ``max_body`` bytes and must arrive in ``body_seconds``; all bodies together have a limit too.
     * Each part of an answer must be taken in ``body_seconds``; else the connection is closed.
     * Answers have security headers, unless the handler set its own value.
+    * A client that leaves before its body has arrived gets no answer, and is no error of the service.
     * The access log has method, path without query, status, time and the id of the token.
     """
 
@@ -55,6 +57,9 @@ class Guard:
         try:
             await self.app(scope, exchange.receive, exchange.send)
         except Exception as error:
+            if isinstance(error, ClientDisconnect) and not exchange.status:
+                exchange.status = _CLIENT_LEFT
+                return
             if exchange.status:  # the answer has begun; the server closes the connection
                 raise
             answer = await self.answer_error(Request(scope), error)

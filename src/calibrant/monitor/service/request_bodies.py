@@ -21,6 +21,7 @@ __all__ = ["ARROW", "CSV", "JSON", "Columns", "media_type", "read_columns", "rea
 JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"
 _SCALARS = (str, int, float, bool, type(None))
 _MOST_COLUMNS = 50
+_NUMBERS = ("p", "score", "n", "k")  # columns of CSV; y may be a label
 
 
 @dataclass(frozen=True)
@@ -156,18 +157,28 @@ def _read_csv(body: bytes, check_names: Callable[[list[str]], None]) -> Any:
     content = body.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     names = _header(content)
     check_names(names)
-    numeric = ("y", "p", "score", "n", "k")
+    types = {name: pa.string() for name in names if name not in ("y", *_NUMBERS)}
+    options = csv.ConvertOptions(column_types=types, strings_can_be_null=False)
     try:
-        return csv.read_csv(
-            pa.BufferReader(content),
-            read_options=csv.ReadOptions(use_threads=False),
-            convert_options=csv.ConvertOptions(
-                column_types={name: pa.string() for name in names if name not in numeric}, strings_can_be_null=False
-            ),
+        table = csv.read_csv(
+            pa.BufferReader(content), read_options=csv.ReadOptions(use_threads=False), convert_options=options
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"The body must be CSV with a header, in UTF-8; {reason}.") from error
+    for name in _NUMBERS:
+        if name in names and pa.types.is_string(table.schema.field(name).type):
+            _refuse_text(name, table.column(name).to_pylist(), options.null_values)
+    return table
+
+
+def _refuse_text(name: str, cells: list[str], missing: list[str]) -> None:
+    """Raise an error about the first cell that is no number: one makes text of the whole column."""
+    for row, cell in enumerate(cells):
+        try:
+            float("nan" if cell in missing else cell)
+        except ValueError:
+            raise InputError(Argument(name) + f" must hold numbers; row {row} is {cell[:40]!r}.", row=row) from None
 
 
 def _header(content: bytes) -> list[str]:
