@@ -36,6 +36,13 @@ def test_frequencies_of_too_many_rows_are_refused_before_rows_are_repeated():
         evaluate([1.0, 2.0, 3.0], [1.0, 2.5, 2.9], frequency=[7 * 10**9] * 3, n_resamples=19)
 
 
+def test_pit_values_at_the_end_are_counted_once(rng):
+    y = rng.normal(size=100)
+    y[:7] = 50
+    found = evaluate(y, rg.Gaussian(np.zeros(100), np.ones(100)), n_resamples=0)
+    assert [note.count for note in found.notes if note.code == "pit_at_end"] == [7]
+
+
 def columns(pairs):
     return np.array(pairs, dtype=float).T
 
