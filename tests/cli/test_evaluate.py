@@ -167,3 +167,17 @@ def test_the_report_names_the_file_and_the_columns_in_its_commands(scores, call)
     assert "calibrant fit 'my scores.csv' --label y --score p \\\n  --method" in page
     call("compare", "scores.csv", "-y", "y", "-p", "p", "-p", "q", *FEW, "--html", "both.html")
     assert "calibrant fit scores.csv --label y --score p \\\n  --method" in Path("both.html").read_text()
+
+
+@pytest.mark.parametrize("column", ["y", "p", "shop", "w"])
+def test_rows_that_are_dropped_from_clusters_are_counted(here, call, column):
+    names, rng = ["y", "p", "shop", "w"], np.random.default_rng(0)
+    rows = [[str(i // 2 % 2), f"{rng.random():.3f}", f"shop {i % 20}", "2"] for i in range(200)]
+    rows[3][names.index(column)] = ""
+    Path("rows.csv").write_text("\n".join(map(",".join, [names, *rows])))
+    options = ("rows.csv", "-y", "y", "-p", "p", "--cluster", "shop", "--sample-weight", "w", "--resamples", "39")
+    text = call("evaluate", *options, "--missing", "drop", "--by", "y" if column != "y" else "w", "--json", "-")
+    model = json.loads(text)["models"]["p"]
+    assert (model["n_in"], model["n_used"], model["n_dropped"]) == (200, 199, 1)
+    assert [note["count"] for note in model["notes"] if note["code"] == "missing"] == [1]
+    assert f"{column} in rows.csv has 1 missing value (first at row 3)" in call("evaluate", *options, code=2)

@@ -124,6 +124,15 @@ def test_auto_takes_costs_frequencies_and_settings(scores, call):
     assert "auto has no parameter 'folds'; it has alpha" in call("fit", *given, "--set", "folds=3", code=2)
 
 
+def test_frequencies_of_too_many_rows_are_refused_before_rows_are_repeated(here, call):
+    Path("rows.csv").write_text("y,p,w\n0,0.2,7000000000\n1,0.7,1\n1,0.9,1\n")
+    text = call("fit", "rows.csv", "-y", "y", "-p", "p", "--frequency", "w", "--method", "auto", "-o", "c.json", code=2)
+    assert (
+        "--frequency must add up to at most 134,217,728 rows, which are resampled one by one; got 7,000,000,002. "
+        in text
+    )
+
+
 def test_auto_takes_class_probabilities(forecasts, call):
     given = ["forecasts.csv", "-y", "animal", "--method", "auto", "--set", 'calibrators=["vector", "dirichlet"]']
     columns = [f"{name}=sharp_{name}" for name in ("cat", "ant", "bee")]  # the ranking has the order of the labels

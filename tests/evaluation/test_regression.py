@@ -30,6 +30,19 @@ def evaluate(y, p=None, **options):
     return cb.evaluate(y, cb.Point(p) if numbers else p, **options)
 
 
+def test_frequencies_of_too_many_rows_are_refused_before_rows_are_repeated():
+    words = "frequency must add up to at most 134,217,728 rows, which are tested one by one; got 21,000,000,000. Pass"
+    with pytest.raises(InputError, match=words):
+        evaluate([1.0, 2.0, 3.0], [1.0, 2.5, 2.9], frequency=[7 * 10**9] * 3, n_resamples=19)
+
+
+def test_pit_values_at_the_end_are_counted_once(rng):
+    y = rng.normal(size=100)
+    y[:7] = 50
+    found = evaluate(y, rg.Gaussian(np.zeros(100), np.ones(100)), n_resamples=0)
+    assert [note.count for note in found.notes if note.code == "pit_at_end"] == [7]
+
+
 def columns(pairs):
     return np.array(pairs, dtype=float).T
 

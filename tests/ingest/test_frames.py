@@ -313,3 +313,15 @@ def test_times_that_python_does_not_have_stay_apart():
     day = np.array(["2026-01-01", "2026-01-01T00:00:00.000000001"], dtype="datetime64[ns]")
     found = cb.tables_from_frame(pd.DataFrame({"y": [0, 1], "p": [0.1, 0.5], "day": day}), y="y", p="p", by="day")
     assert set(found.groups) == {datetime(2026, 1, 1), day[1]}
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_groups_count_their_own_clipped_scores(weight):
+    p = np.linspace(0.1, 0.9, 100)
+    p[[3, 13, 24]] = 1 + 1e-9, 1 + 1e-7, -1e-8
+    frame = pd.DataFrame({"y": np.arange(100) // 10 % 2, "p": p, "g": np.arange(100) % 10, "w": 2})
+    tables = cb.tables_from_frame(frame, y="y", p="p", by="g", frequency=weight)
+    counts = {group: {note.code: note.count for note in table.notes} for (_, group), table in tables.items()}
+    assert counts == {g: {3: {"clipped": 2}, 4: {"clipped": 1}}.get(g, {}) for g in range(10)}
+    (note,) = tables.total().notes
+    assert note.text == "3 values of p lay outside [0, 1] by at most 1e-07 and were clipped."

@@ -276,6 +276,14 @@ def test_a_slope_that_does_not_exist_is_an_error(y, p, why):
         cb.slope_intercept(y, p)
 
 
+@pytest.mark.parametrize("weight", [0.01, 10.0])
+def test_sums_of_weights_are_not_reported_as_rows(weight):
+    y, p = [0, 0, 1, 0, 1, 1], [0, 0, 0, 0.4, 0.6, 1]
+    (note,) = cb.slope_intercept(y, p, sample_weight=np.full(6, weight)).notes
+    assert note.text.startswith("Distinct scores that were clipped to ")
+    assert note.count == 2
+
+
 def test_scores_of_0_and_1_are_clipped_and_counted():
     fit = cb.slope_intercept([0, 1, 0, 1, 1, 0], [0, 1, 1, 0.4, 0.6, 0.7])
     assert fit.n_clipped == 3

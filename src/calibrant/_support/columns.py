@@ -277,10 +277,15 @@ def scores(column: ColumnData, *, squash: str = "a sigmoid (scipy.special.expit)
     if outside.any():
         clipped = np.clip(values, 0, 1)
         excess = np.abs(values - clipped)[outside].max()
-        text = f"{{count}} values of {column.name} lay outside [0, 1] by at most {excess:.2g} and were clipped."
-        notes += (Note("clipped", column.count_rows(outside), text),)
+        notes += (clipped_note(column.name, column.count_rows(outside), excess),)
         values = clipped
     return replace(column, values=values, notes=notes)
+
+
+def clipped_note(name: str, count: int, excess: float) -> Note:
+    """Return the note about values that lay outside [0, 1] by at most `excess`."""
+    text = f"{{count}} values of {name} lay outside [0, 1] by at most {excess:.2g} and were clipped."
+    return Note("clipped", count, text)
 
 
 def finite(column: ColumnData) -> ColumnData:

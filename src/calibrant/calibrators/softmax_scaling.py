@@ -31,10 +31,11 @@ class _SoftmaxScaling(ProbabilityMap):
     def _log_probabilities(self, matrix: Floats, weight: Floats) -> Floats:
         """Return log-probabilities, and count the rows with one that was clipped."""
         check_eps(self.eps)
-        self.n_clipped_ = float(weight[(matrix < self.eps).any(axis=1)].sum())
+        clipped = (matrix < self.eps).any(axis=1) & (weight > 0)
+        self.n_clipped_ = float(weight[clipped].sum())
         if self.n_clipped_:
             text = f"Rows with a probability that was clipped to {self.eps:.3g} before its logarithm: {{count}}."
-            self.notes_ += (Note("logit_clipped", round(self.n_clipped_), text),)
+            self.notes_ += (Note("logit_clipped", int(np.count_nonzero(clipped)), text),)
         return log_probabilities(matrix, self.eps)
 
     def _fit_theta(self, matrix: Floats, code: Ints, weight: Floats, penalty: Floats) -> ClassMap:

@@ -74,14 +74,13 @@ def _compare_scores(
     from calibrant.evaluation.comparison import compare as compare_scores
 
     _check_count(source.option, source.scores)
-    rows = source.read_rows(*([] if cluster is None else [cluster]))
+    rows = source.read_rows(*([] if cluster is None else [cluster]), whole=True)
     forecasts = {score: rows.columns[score] for score in source.scores}
     clusters = None if cluster is None else rows.columns[cluster]
-    result = compare_scores(rows.events, forecasts, cluster=clusters, **rows.weights, **settings)
-    table = result.models[result.baseline].table  # counts no row that was dropped before
-    dropped = table.n_dropped + rows.n_dropped
-    counts = {"n_in": table.n_in + rows.n_dropped, "n_used": table.n_used, "n_dropped": dropped}
-    return replace(result, own_notes=(*result.own_notes, *rows.notes)), counts, rows.inputs
+    result = compare_scores(
+        rows.events, forecasts, cluster=clusters, missing=source.missing, **rows.weights, **settings
+    )
+    return replace(result, own_notes=(*result.own_notes, *rows.notes)), _row_counts(result), rows.inputs
 
 
 def _compare_forecasts(
@@ -96,9 +95,12 @@ def _compare_forecasts(
     forecasts = {model.name: rows.forecast(model) for model in rows.models}
     options = {**rows.options, **rows.classes, **settings}
     result = compare_forecasts(rows.outcomes(*rows.models), forecasts, **options)
+    return result, _row_counts(result), rows.inputs
+
+
+def _row_counts(result: "Comparison") -> dict[str, int]:
     table = result.models[result.baseline].table
-    counts = {"n_in": table.n_in, "n_used": table.n_in - table.n_dropped, "n_dropped": table.n_dropped}
-    return result, counts, rows.inputs
+    return {"n_in": table.n_in, "n_used": table.n_in - table.n_dropped, "n_dropped": table.n_dropped}
 
 
 def _check_count(option: str, names: Sequence[str]) -> None:

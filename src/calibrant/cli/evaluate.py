@@ -89,9 +89,9 @@ def _evaluate_rows(
         raise InputError(
             Argument("cluster") + " must not be given with " + Argument("spark") + " or " + Argument("resolution") + "."
         )
-    rows = source.read_rows(cluster, *source.by)
+    rows = source.read_rows(cluster, *source.by, whole=True)
     by = {name: rows.columns[name] for name in source.by} or None
-    options = {**rows.weights, **settings, "by": by, "cluster": rows.columns[cluster]}
+    options = {**rows.weights, **settings, "by": by, "cluster": rows.columns[cluster], "missing": source.missing}
     found = {score: evaluate_scores(rows.events, rows.columns[score], **options) for score in source.scores}
     return {
         score: replace(result, own_notes=(*result.own_notes, *rows.notes)) for score, result in found.items()

@@ -158,6 +158,7 @@ def _choose(auto: Any, rows: _FitRows) -> Any:
     import numpy as np
 
     from calibrant.calibrators.ranking import UNCALIBRATED
+    from calibrant.tables.rows import repeated_rows
 
     X, y = rows.X, rows.y
     if rows.kind == "multiclass":  # its columns are those of the sorted labels
@@ -170,8 +171,8 @@ def _choose(auto: Any, rows: _FitRows) -> Any:
         X = X[:, [rows.options["classes"].index(label) for label in labels]]
     frequency = rows.weights["frequency"]
     if frequency is not None:  # equal rows, each of which may be resampled
-        count = np.asarray(frequency, dtype=np.int64)
-        X, y = np.repeat(X, count, axis=0), np.repeat(y, count)
+        again = repeated_rows(np.asarray(frequency, dtype=np.int64), "resampled")
+        X, y = X[again], y[again]
     auto.fit(X, y, sample_weight=rows.weights["sample_weight"])
     click.echo(str(auto.ranking_))
     return None if auto.chosen_ == UNCALIBRATED else auto.calibrator_

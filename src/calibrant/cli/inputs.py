@@ -31,7 +31,7 @@ _LEAST_READING_MEMORY = 64 * 2**20
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of the files without missing values.
+    """Rows of the files, without those that have a missing value or with a masked outcome in these.
 
     Attributes
     ----------
@@ -40,8 +40,6 @@ class FileRows:
         The scores and the other columns that were asked for.
     weights : mapping
         The arrays `sample_weight` and `frequency`, None where they are not given.
-    n_dropped : int
-        Number of rows that were dropped because a value is missing.
     notes : tuple of Note
     inputs : list of dict
         Checksums of the files.
@@ -50,7 +48,6 @@ class FileRows:
     events: Any
     columns: dict[str, Any]
     weights: dict[str, Any]
-    n_dropped: int
     notes: tuple[Note, ...]
     inputs: list[dict[str, Any]]
 
@@ -129,11 +126,11 @@ class Source:
             tables = self.try_pos_label(lambda pos_label: self._count(files, pos_label), _table_notes)
         return tables, inputs
 
-    def read_rows(self, *others: str, any_score: bool = False) -> FileRows:
+    def read_rows(self, *others: str, any_score: bool = False, whole: bool = False) -> FileRows:
         """Read the rows of the files that have no missing value: outcomes, scores, weights and `others`.
 
         Columns are checked here, so that an error names the column, the file and the row. `any_score`: scores need not
-        be probabilities.
+        be probabilities. `whole`: rows with a missing value stay, with a masked outcome, so that results count them.
         """
         import numpy as np
 
@@ -156,20 +153,21 @@ class Source:
             weighting.checked(columns[weighting.name])
         if self.missing == "raise":
             _columns.refuse_missing(list(columns.values()), hint=_columns.DROP)
+        elif whole:
+            _columns.refuse_missing([columns[name] for name in self.by], hint="Give such rows a group of their own.")
         kept = ~np.logical_or.reduce([column.mask for column in columns.values()])
         if not kept.any():
             raise InputError(f"At least one row must have no missing value; got none of {len(kept):,}.")
-        dropped = int((~kept).sum())
-        values = {name: column.values[kept] for name, column in columns.items()}
         notes = tuple(note for note in events.notes if note.code == "event_absent")
-        return FileRows(
-            events.values[kept] == 1,
-            values,
-            {name: values.get(getattr(self, name)) for name in ("sample_weight", "frequency")},
-            dropped,
-            (*notes, *([missing_note(dropped)] if dropped else [])),
-            inputs,
-        )
+        event: Any = events.values == 1
+        if whole and not kept.all():
+            event = np.ma.masked_array(event, ~kept)
+            values = {name: np.ma.masked_array(column.values, column.mask) for name, column in columns.items()}
+        else:
+            event, values = event[kept], {name: column.values[kept] for name, column in columns.items()}
+            notes += () if kept.all() else (missing_note(int((~kept).sum())),)
+        weights = {name: values.get(getattr(self, name)) for name in ("sample_weight", "frequency")}
+        return FileRows(event, values, weights, notes, inputs)
 
     @property
     def weighting(self) -> "Weighting | None":

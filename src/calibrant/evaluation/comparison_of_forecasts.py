@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import Argument, InputError, Note
+from calibrant._support.errors import InputError, Note
 from calibrant._support.typing import Column
 from calibrant.evaluation.compared_models import ComparedModels, RowLosses
 from calibrant.evaluation.comparison_of_classes import LabelModels, ProbabilityModels
@@ -28,11 +28,10 @@ from calibrant.inference.paired import mean_difference
 from calibrant.inference.paired_deviations import deviations_difference
 from calibrant.inference.squared_deviations import SampledRows
 from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
-from calibrant.tables.rows import Rows
+from calibrant.tables.rows import Rows, repeated_rows
 
 __all__ = ["compare_forecasts"]
 
-_MOST_ROWS = 2**27
 _LITTLE = (
     f"Comparisons in which no difference can be shown, because there are fewer than {MIN_INFORMATION:g} effective rows "
     "or clusters, or less information (half the sum of p (1 - p) over rows and classes) in the probabilities: {count}."
@@ -97,13 +96,7 @@ def _expand(rows: Rows) -> tuple[Rows, SampledRows]:
     """Return the rows, each as often as its frequency says, and how they were sampled."""
     weight = rows.size
     if weight is not None and not rows.importance:
-        if weight.sum() > _MOST_ROWS:
-            raise InputError(
-                Argument("frequency")
-                + f" must add up to at most {_MOST_ROWS:,} rows, which are compared one by one; got {weight.sum():,}.",
-                hint="Pass " + Argument("sample_weight") + " for importance weights, or fewer rows.",
-            )
-        rows, weight = replace(rows.part(np.repeat(np.arange(len(rows)), weight)), weight=None), None
+        rows, weight = replace(rows.part(repeated_rows(weight, "compared")), weight=None), None
     importance = None if weight is None else weight.astype(np.float64)
     return rows, SampledRows(len(rows), importance, rows.cluster_codes)
 

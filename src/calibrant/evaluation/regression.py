@@ -127,7 +127,8 @@ def _evaluate_rows(rows: _Sample, settings: Settings, seed: SeedSequence, progre
     breakdowns = {"bias by bin": _bins(halves, settings)} | ({} if covered is None else {"coverage": covered})
     clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
     decomposition = mse_decomposition.of_table(table)
-    notes = join_notes(_notes(rows, halves, of_means), *(test.notes for test in uniformity), found, ties)
+    about_pit = dict.fromkeys(note for test in uniformity for note in test.notes)  # all tests read the same values
+    notes = join_notes(_notes(rows, halves, of_means), about_pit, found, ties)
     panel = metric_results(estimates, joint, tce, covered, level)
     if settings.metrics:
         panel = {"mean error": panel["mean error"], **_given_metrics(rows, settings, seed, progress, joint)}

@@ -2,8 +2,9 @@
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,14 @@ __all__ = [
     "CountedTable",
     "EngineSums",
     "MemoryGuard",
+    "TableNotes",
     "Weighting",
     "grid_cells",
     "grid_table",
     "rows_bytes",
 ]
+
+TableNotes: TypeAlias = Callable[[int], tuple[Note, ...]]  # the notes of a table with so many clipped scores
 
 # Bytes per row of exact counting, at most: the row and its group, its key, and its place in the result, which scratch
 # space shares. A weight is sorted along, and squared.
@@ -95,6 +99,7 @@ class CheckedBatch:
     weight: Floats | None
     complete: Bools | None  # None: all
     sums: EngineSums | None = None  # None: each is one row
+    clipped: Bools | None = None  # rows whose score was clipped; None: no row
 
 
 class BatchLabels:
@@ -175,8 +180,9 @@ class BatchReader:
 
     def __init__(self, options: CountOptions, weighting: Weighting | None = None) -> None:
         self.options, self.weighting = options, weighting
-        self.notes: tuple[Note, ...] = ()
+        self._notes: tuple[Note, ...] = ()
         self._labels = BatchLabels(options.pos_label)
+        self._name, self._excess = "", 0.0  # of scores that were clipped
 
     def __call__(self, y: ColumnData, p: ColumnData, w: ColumnData | None = None) -> CheckedBatch:
         """Validate one batch."""
@@ -186,13 +192,21 @@ class BatchReader:
         _columns.check_lengths([y, p] if w is None else [y, p, w])
         rows = Rows(y, (p,), w, importance, missing=self.options.missing).check(self._labels.events, _columns.scores)
         complete = rows.complete()
-        noted = [note for note in rows.notes if note.code in ("clipped", "float16")]
-        self.notes = join_notes(self.notes, noted)
-        clipped = any(note.code == "clipped" for note in noted)
+        self._notes = join_notes(self._notes, [note for note in rows.notes if note.code == "float16"])
+        clipped = self._clipped(p, rows.forecasts[0])
         # float32 scores stay float32: they take half the memory and half the time to sort.
-        narrow = p.values.dtype == np.float32 and not clipped
+        narrow = p.values.dtype == np.float32 and clipped is None
         score = p.values if narrow else rows.forecasts[0].values
-        return CheckedBatch(rows.y.values == 1, score, None if rows.weight is None else rows.weight.values, complete)
+        weight = None if rows.weight is None else rows.weight.values
+        return CheckedBatch(rows.y.values == 1, score, weight, complete, clipped=clipped)
+
+    def _clipped(self, given: ColumnData, checked: ColumnData) -> Bools | None:
+        """Return the mask of scores that the check has clipped; None if there are none."""
+        if all(note.code != "clipped" for note in checked.notes):
+            return None
+        excess = np.where(given.mask, 0.0, np.abs(_columns.numbers(given).values.astype(np.float64) - checked.values))
+        self._name, self._excess = given.name, max(self._excess, float(excess.max()))
+        return excess > 0
 
     def _is_plain(self, y: ColumnData, p: ColumnData) -> bool:
         """Return whether the batch holds valid plain numbers; this takes two passes over each column and no copy."""
@@ -204,7 +218,11 @@ class BatchReader:
 
     def finish(self, name: str) -> None:
         """Check the labels of all batches."""
-        self.notes = join_notes(self.notes, self._labels.finish(name))
+        self._notes = join_notes(self._notes, self._labels.finish(name))
+
+    def notes(self, clipped: int) -> tuple[Note, ...]:
+        """Return the notes of a table of these rows in which so many scores were clipped."""
+        return ((_columns.clipped_note(self._name, clipped, self._excess),) if clipped else ()) + self._notes
 
 
 class MemoryGuard:
@@ -255,7 +273,7 @@ class CountAdder:
 
     def __init__(self, step: float | None, *, weighting: Weighting | None, guard: MemoryGuard) -> None:
         self.step, self.weighting, self.guard = step, weighting, guard
-        self.n_in = self._missing = self._zero = 0
+        self.n_in = self._missing = self._zero = self._clipped = 0
         self._kept: list[list[NDArray[Any]]] = []
 
     def add(self, batch: CheckedBatch, rows: Any = slice(None)) -> None:
@@ -264,6 +282,8 @@ class CountAdder:
         assert sums is not None
         own = np.arange(batch.score.size)[rows]
         self.n_in += int(sums.rows[own].sum())
+        if batch.clipped is not None:
+            self._clipped += int(sums.rows[own[batch.clipped[own]]].sum())
         if batch.complete is not None:
             self._missing += int(sums.rows[own[~batch.complete[own]]].sum())
             own = own[batch.complete[own]]
@@ -278,14 +298,14 @@ class CountAdder:
         if self.step is None:
             self.guard.add(own.size, self.weighting is not None)
 
-    def table(self, *, notes: tuple[Note, ...] = ()) -> ScoreTable:
+    def table(self, notes: TableNotes) -> ScoreTable:
         """Return the table of all rows; an empty one if there are none."""
         lost = [missing_note(self._missing)] if self._missing else []
         if self.weighting and self._zero:
             lost.append(zero_weight_note(self._zero, self.weighting.importance))
         table = self._added() if any(some[0].size for some in self._kept) else ScoreTable.empty()
         dropped = self._missing + self._zero
-        return replace(table.with_notes(join_notes(notes, lost)), n_in=self.n_in, n_dropped=dropped)
+        return replace(table.with_notes(join_notes(notes(self._clipped), lost)), n_in=self.n_in, n_dropped=dropped)
 
     def _added(self) -> ScoreTable:
         columns = [np.concatenate([some[i] for some in self._kept]) for i in range(len(self._kept[0]))]
@@ -300,9 +320,9 @@ class CountedTable:
 
     counted: ScoreTable
 
-    def table(self, *, notes: tuple[Note, ...] = ()) -> ScoreTable:
+    def table(self, notes: TableNotes) -> ScoreTable:
         """Return the table, with further notes."""
-        return self.counted.with_notes(notes)
+        return self.counted.with_notes(notes(0))
 
 
 def grid_cells(step: float) -> int:

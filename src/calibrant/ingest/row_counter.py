@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from calibrant import _kernels
 from calibrant._kernels import Codes, GroupTables
 from calibrant._support.columns import ColumnData
-from calibrant._support.errors import Note, join_notes
+from calibrant._support.errors import join_notes
 from calibrant._support.typing import Floats, Ints
 from calibrant.ingest.counting import (
     FINEST_GRID,
     CheckedBatch,
     MemoryGuard,
+    TableNotes,
     Weighting,
     grid_cells,
     grid_table,
@@ -59,6 +60,7 @@ class RowCounter:
         self._grouped = grouped
         self._n_in: Ints = np.zeros(1, dtype=np.int64)  # rows of each group
         self._used: Ints = np.zeros(1, dtype=np.int64)  # those without a missing value
+        self._clipped: Ints = np.zeros(1, dtype=np.int64)  # those whose score was clipped
         self._held, self._expected = _HeldRows(), expected  # number of rows, if it is known
         self._budget, self._reserved = _FOLD, 0
         self._table: GroupTables | None = None  # of rows that have no weights
@@ -69,6 +71,9 @@ class RowCounter:
     def add(self, batch: CheckedBatch, code: Codes | None = None, groups: int = 1) -> None:
         """Count the rows of a batch; `code` is the number of the group of each, below `groups`."""
         self._n_in = _add_sizes(self._n_in, batch.score.size, code, groups)
+        if batch.clipped is not None:
+            own = None if code is None else code[batch.clipped]
+            self._clipped = _add_sizes(self._clipped, int(batch.clipped.sum()), own, groups)
         event, score = batch.event, batch.score
         columns = [event if event.dtype == np.int8 else event.astype(np.int8), score]
         columns += [column for column in (batch.weight, code) if column is not None]
@@ -86,7 +91,7 @@ class RowCounter:
         if self.step is None:
             self._reserve()
 
-    def tables(self, *, notes: tuple[Note, ...] = ()) -> dict[int, ScoreTable]:
+    def tables(self, notes: TableNotes) -> dict[int, ScoreTable]:
         """Return the table of each group that has rows, by its number; empty ones if all rows were dropped."""
         self._fold()
         self._held = _HeldRows()
@@ -94,7 +99,8 @@ class RowCounter:
         for code in np.flatnonzero(self._n_in).tolist():
             table = self._group(code)
             dropped = int(self._n_in[code] - self._used[code])
-            own = join_notes(notes, [missing_note(dropped)]) if dropped else notes
+            own = notes(int(self._clipped[code]) if code < self._clipped.size else 0)
+            own = join_notes(own, [missing_note(dropped)]) if dropped else own
             lost = dropped + table.n_dropped  # the latter have weight or frequency 0
             found[code] = replace(table.with_notes(own), n_in=int(self._n_in[code]), n_dropped=lost)
         return found

@@ -132,10 +132,10 @@ class TableCounter:
         """Return the tables of all batches; a group of dropped rows has an empty one."""
         for reader in self._readers.values():
             reader.finish(self.y)
-        found = {key: counter.table(notes=self._readers[key[0]].notes) for key, counter in self._counters.items()}
+        found = {key: counter.table(self._readers[key[0]].notes) for key, counter in self._counters.items()}
         groups = list(self._groups)
         for model, counter in self._rows.items():
-            for code, table in counter.tables(notes=self._readers[model].notes).items():
+            for code, table in counter.tables(self._readers[model].notes).items():
                 found[model, groups[code]] = table
         if not any(len(table) for table in found.values()):
             raise self._no_rows(found)

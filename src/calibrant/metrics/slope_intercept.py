@@ -75,11 +75,20 @@ def slope_intercept(table: ScoreTable, *, eps: float = EPS) -> SlopeIntercept:
     return logits.result(table, line)
 
 
+_CLIPPED_ROWS = "Rows whose score was", "its logit was"
+
+
 def count_clipped(table: ScoreTable, eps: float) -> tuple[float, tuple[Note, ...]]:
-    """Return the number of rows whose score lies within `eps` of 0 or 1, and a note about them."""
-    rows = float(np.sum(table.n[(table.score < eps) | (table.score > 1 - eps)]))
-    text = f"Rows whose score was clipped to [{eps:.3g}, 1 - {eps:.3g}] before its logit was taken: {{count}}."
-    return rows, (Note("logit_clipped", round(rows), text),) if rows else ()
+    """Return the number of rows whose score lies within `eps` of 0 or 1, or the sum of their weights, and a note.
+
+    A table of importance weights does not know numbers of rows: the note counts its distinct scores.
+    """
+    near = (table.score < eps) | (table.score > 1 - eps)
+    rows = float(np.sum(table.n[near]))
+    which, its = ("Distinct scores that were", "their logits were") if table.importance else _CLIPPED_ROWS
+    text = f"{which} clipped to [{eps:.3g}, 1 - {eps:.3g}] before {its} taken: {{count}}."
+    count = int(np.count_nonzero(near)) if table.importance else round(rows)
+    return rows, (Note("logit_clipped", count, text),) if rows else ()
 
 
 def _distinct(x: Floats) -> tuple[Floats, Ints | None]:

@@ -13,18 +13,30 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.class_labels import encode
 from calibrant._support.columns import ColumnData
-from calibrant._support.errors import InputError, Note
+from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Bools, Column, Ints, Weights
 from calibrant.tables.groups import GROUP_HINT, check_group_count, group_columns, groups_name, observed_groups
 
-__all__ = ["DROPPED", "Check", "Missing", "RowValues", "Rows", "missing_note", "zero_weight_error", "zero_weight_note"]
+__all__ = [
+    "DROPPED",
+    "Check",
+    "Missing",
+    "RowValues",
+    "Rows",
+    "missing_note",
+    "repeated_rows",
+    "zero_weight_error",
+    "zero_weight_note",
+]
 
 Missing: TypeAlias = Literal["raise", "drop"]
 # Codes of the notes about dropped rows.
 DROPPED = ("missing", "zero_weight", "zero_frequency")
 
 Check: TypeAlias = Callable[[ColumnData], ColumnData]
+
+_MOST_SINGLE_ROWS = 2**27  # about 1 GB per column
 
 
 class RowValues(Protocol):
@@ -257,6 +269,23 @@ def _read(column: Any, name: str, hint: str | None) -> Any:
 
 def _without_notes(values: Any) -> Any:
     return replace(values, notes=()) if isinstance(values, ColumnData) else values
+
+
+def repeated_rows(frequency: Ints, work: str) -> Ints:
+    """Return the position of each row as often as its frequency says; `work` is what is done with these rows.
+
+    >>> repeated_rows(np.array([1, 3]), "compared").tolist()
+    [0, 1, 1, 1]
+    """
+    total = int(frequency.sum())
+    if total > _MOST_SINGLE_ROWS:
+        raise InputError(
+            Argument("frequency")
+            + f" must add up to at most {_MOST_SINGLE_ROWS:,} rows, which are {work} one by one; got {total:,}.",
+            hint="Pass " + Argument("sample_weight") + " for importance weights, or fewer rows.",
+            value=total,
+        )
+    return np.repeat(np.arange(frequency.size), frequency)
 
 
 def missing_note(count: int) -> Note:

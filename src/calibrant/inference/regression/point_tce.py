@@ -10,6 +10,7 @@ from calibrant.inference.regression.bias_by_bin import bias_by_bin, fine_bins
 from calibrant.inference.regression.signed_errors import SignedErrors
 from calibrant.inference.resampling import THREADS_FROM, map_blocks
 from calibrant.tables.mean_table import MeanTable
+from calibrant.tables.rows import repeated_rows
 
 __all__ = ["TestBasedError", "single_rows", "tce_with_null"]
 
@@ -70,9 +71,9 @@ def single_rows(table: MeanTable, cluster: Ints | None) -> tuple[MeanTable, Ints
     """
     if table.single and cluster is None:
         return table.in_order(), None
-    repeats = np.ones(len(table), dtype=np.int64) if table.importance else table.n
     order = np.lexsort((table.mean, table.prediction))
-    order = np.repeat(order, repeats[order])
+    if not table.importance:
+        order = order[repeated_rows(table.n[order], "tested")]
     table = table.part(order)
     if not table.importance:
         table = replace(table, n=np.ones(order.size, dtype=np.int64), single=True)
