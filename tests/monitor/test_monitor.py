@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+import uuid
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -240,6 +241,28 @@ def test_groups_are_labels_or_combinations_of_labels(store):
         monitor.observe(y, p, time=START, group=["a", "a", None, "b"])
     with pytest.raises(InputError, match="group must be one label or have 4 rows, as the other columns; got 3"):
         monitor.observe(y, p, time=START, group=["a", "a", "b"])
+
+
+@pytest.mark.parametrize("group", [math.nan, np.float32("nan"), np.datetime64("NaT")])
+def test_a_missing_label_of_all_rows_is_no_group(path, group):
+    monitor = cb.Monitor(path)
+    table = cb.ScoreTable.from_arrays([0, 1], [0.2, 0.8])
+    with pytest.raises(InputError, match="group must be a label; got .*, a missing value"):
+        monitor.observe([0, 1], [0.2, 0.8], time=START, group=group)
+    for each in (group, ("a", group)):
+        with pytest.raises(InputError, match="group must be a label; got .*, a missing value"):
+            monitor.add_table(table, time=START, group=each)
+    assert monitor.status().n_rows == 0
+
+
+@pytest.mark.parametrize("batch", [object(), stream, math.nan, iter([1])])
+def test_the_id_of_a_batch_names_it_in_other_processes(path, batch):
+    monitor = cb.Monitor(path)
+    with pytest.raises(InputError, match="batch must be text or a number; got"):
+        monitor.observe([0, 1], [0.2, 0.8], time=START, batch=batch)
+    assert monitor.status().n_rows == 0
+    for good in (7, "7 at 0x1f>", date(2026, 1, 1), np.int64(3), uuid.UUID(int=1)):
+        assert monitor.observe([0, 1], [0.2, 0.8], time=START, batch=good).n_rows == 2
 
 
 def test_new_groups_share_the_weight_of_their_cohort(store):

@@ -12,6 +12,15 @@ BERLIN = timezone(timedelta(hours=1))
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("unit", ["ps", "fs", "as"])
+def test_units_below_nanoseconds_are_times_near_1970(unit):
+    times = np.array([0, 5_000_000], dtype="datetime64[us]").astype(f"datetime64[{unit}]")
+    assert read_times(times, 2).tolist() == [0, 5_000_000]
+    assert read_time(times[1]) == 5_000_000
+    with pytest.raises(InputError, match="time"):
+        read_time(np.datetime64("NaT", unit))
+
+
 @pytest.mark.parametrize(
     "value",
     [

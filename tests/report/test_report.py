@@ -162,7 +162,19 @@ def test_the_headline_is_the_verdict_in_its_colour(headline, tone, table):
 def test_hard_cases_have_a_page_too(table):
     page = cb.evaluate(table, n_resamples=49).to_html()
     assert "</html>" in page
-    assert "nan" not in re.sub(r"<[^>]*>", " ", page.split("<body>")[1].split("<script")[0]).lower().split()
+    assert "nan" not in words(page)
+
+
+@pytest.mark.parametrize("error", [0.0, 3.0], ids=["predictions equal outcomes", "a constant error"])
+def test_a_statistic_that_cannot_be_computed_is_a_dash(error):
+    y = np.random.default_rng(0).normal(size=60)
+    page = cb.evaluate(y, cb.Point(y + error), n_resamples=19).to_html()
+    assert "<bdi>slope</bdi></td><td>\u2013</td>" in page
+    assert "nan" not in words(page)
+
+
+def words(page):
+    return re.sub(r"<[^>]*>", " ", page.split("<body>")[1].split("<script")[0]).lower().split()
 
 
 def test_the_file_is_written_atomically(tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -34,6 +35,7 @@ __all__ = [
 
 NO_GROUP = ""
 NO_EVENT = ""  # of binary scores, and of the rates that other kinds show
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+>")
 _SCALARS = (str, bytes, bool, int, float, date, np.generic)
 
 
@@ -117,8 +119,7 @@ class CountedChunk:
             )
         if not len(table):
             raise InputError(Argument("table") + " must have at least one row; got none.")
-        key = NO_GROUP if group is None else group_key(group)
-        return cls(table, np.array([read_time(time)], dtype=np.int64), key)
+        return cls(table, np.array([read_time(time)], dtype=np.int64), _one_group(group))
 
     @property
     def n_rows(self) -> int:
@@ -191,7 +192,7 @@ def read_groups(group: Any, n_rows: int) -> tuple[Ints, list[str]]:
     """Return the position of the group of each row, and the keys of the groups."""
     codes = np.zeros(n_rows, dtype=np.int64)
     if group is None or isinstance(group, _SCALARS):
-        return codes, [NO_GROUP if group is None else group_key(group)]
+        return codes, [_one_group(group)]
     columns = [_columns.read(column, name) for name, column in group_columns(group, "group").items()]
     for column in columns:
         if len(column) != n_rows:
@@ -203,6 +204,21 @@ def read_groups(group: Any, n_rows: int) -> tuple[Ints, list[str]]:
     for position, (_, rows) in enumerate(found):
         codes[rows] = position
     return codes, [group_key(label) for label, _ in found]
+
+
+def _one_group(group: Any) -> str:
+    """Return the key of the group of all rows; a missing label, such as NaN, is an error as it is in a column."""
+    for part in group if isinstance(group, tuple) else (group,):
+        if _is_missing(part):
+            raise InputError(
+                Argument("group") + f" must be a label; got {part!r}, a missing value.",
+                hint="Leave the group out for rows without one, or give them a group of their own.",
+            )
+    return NO_GROUP if group is None else group_key(group)
+
+
+def _is_missing(value: object) -> bool:
+    return isinstance(value, (float, date, np.generic)) and not bool(value == value)  # noqa: PLR0124  (NaN and NaT)
 
 
 def group_key(label: Any) -> str:
@@ -239,6 +255,11 @@ def check_name(name: str, value: object) -> str:
     if isinstance(value, Collection) and not isinstance(value, str):
         raise InputError(Argument(name) + f" must be text or a number; got {value!r:.40}.", value=value)
     text = str(value)
+    if _is_missing(value) or (not isinstance(value, str) and _ADDRESS.search(text)):
+        raise InputError(
+            Argument(name) + f" must be text or a number; got {text[:80]}.",
+            hint="A missing value, or the address of an object in memory, names nothing.",
+        )
     check_text(name, text)
     if not text.strip() or not text.isprintable():
         raise InputError(

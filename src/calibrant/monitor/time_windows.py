@@ -149,14 +149,17 @@ LAST_YEAR = 8999  # so that the end of each window is a time, too
 
 
 def _from_numpy(column: _columns.ColumnData) -> Ints:
-    years = column.values.astype("datetime64[Y]").astype(np.int64) + 1970
+    values = column.values
+    if np.datetime_data(values.dtype)[0] in ("ps", "fs", "as"):  # all lie near 1970; NumPy has no years of them
+        values = values.astype("datetime64[us]")
+    years = values.astype("datetime64[Y]").astype(np.int64) + 1970
     bad = (years < 1) | (years > LAST_YEAR)
     if bad.any():
         row = int(np.argmax(bad))
         raise column.error(
             f"must lie in the years 1 to {LAST_YEAR}; {column.place(row)} is {column.values[row]}.", hint=_HINT, row=row
         )
-    found: Ints = column.values.astype("datetime64[us]").astype(np.int64)
+    found: Ints = values.astype("datetime64[us]").astype(np.int64)
     return found
 
 

@@ -120,7 +120,8 @@ def test_table(e: Evaluation) -> ReportTable:
     cells = [["test", "statistic", "p-value", "adjusted p"]]
     for test in e.tests.values():
         adjusted = "" if test.adjusted_pvalue is None else format_pvalue(test.adjusted_pvalue)
-        cells.append([test.name, f"{test.statistic:.4g}", format_pvalue(test.pvalue), adjusted])
+        statistic = "" if math.isnan(test.statistic) else f"{test.statistic:.4g}"
+        cells.append([test.name, statistic, format_pvalue(test.pvalue), adjusted])
     return ReportTable("Tests", cells)
 
 
