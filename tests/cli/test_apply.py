@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,8 @@ def test_rows_with_a_missing_score_get_a_missing_probability(here, call):
         (["cal.json", "scores.csv", "-p", "x", "-o", "o.csv"], "scores.csv has no column 'x'"),
         (["cal.json", "scores.csv", "-p", "g", "-o", "o.csv"], "must hold numbers; row 0 is"),
         (["cal.json", "scores.csv", "-p", "p", "--name", "q", "-o", "o.csv"], "has a column 'q' already"),
+        (["cal.json", "scores.csv", "-p", "p", "--name", "", "-o", "o.csv"], "--name must hold at least one character"),
+        (["cal.json", "scores.csv", "-p", "p", "--name", "a\nb", "-o", "o.csv"], "characters; got 'a\\nb'."),
         (["cal.json", "scores.csv", "-p", "p", "-o", "o.xlsx"], "Use .parquet, .csv or .jsonl"),
         (["cal.json", "scores.csv", "-p", "p", "-o", "scores.jsonl"], "'scores.jsonl' exists already. Pass --force"),
         (["cal.json", "scores.csv", "-p", "p", "-o", "scores.csv"], "must not be an input; 'scores.csv' is one."),
@@ -93,6 +96,34 @@ def test_apply_keeps_existing_columns(here, call):
     assert "p in far.csv must lie in [0, 1]; 1 of 3 values do not, the first at row 2 is 7" in call(
         "apply", "cal.json", "far.csv", "-p", "p", "-o", "c.csv", code=2
     )
+
+
+def test_lines_of_json_keep_their_text(here, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cb.save(cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), "cal.json")
+    lines = ['{"p":0.20,"x":1e400,"amount":12345678901234567.89, "e": "\\u00e9}" }', "{}", '{"p": null, "n": NaN}']
+    Path("a.jsonl").write_text("\r\n\n".join(lines))
+    call("apply", "cal.json", "a.jsonl", "-p", "p", "-o", "b.jsonl", "--name", "c")
+    found = Path("b.jsonl").read_text().splitlines()
+    assert found[0].startswith(lines[0][:-2] + ', "c": 0.')
+    assert found[1:] == ['{"c": null}', '{"p": null, "n": NaN, "c": null}']
+    assert 0 < json.loads(found[0])["c"] < 1
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_clipped_scores_are_counted_without_a_warning(here, call, monkeypatch, kind):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    monkeypatch.setattr("calibrant.export.scored_files._BATCH", 2)
+    cb.save(cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), "cal.json")
+    scores = [1.0000001, 0.5, -1e-7, 1.0, 0.0]
+    Path("a.csv").write_text("p\n" + "".join(f"{p}\n" for p in scores))
+    Path("a.jsonl").write_text("".join(json.dumps({"p": p}) + "\n" for p in scores))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = call("apply", "cal.json", f"a.{kind}", "-p", "p", "-o", "b.jsonl")
+    assert text == "5 rows: b.jsonl\nScores outside [0, 1] by at most 1e-06, which were clipped: 2.\n"
+    found = [json.loads(line)["calibrated"] for line in Path("b.jsonl").read_text().splitlines()]
+    assert (found[0], found[2]) == (found[3], found[4])
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])

@@ -35,8 +35,8 @@ def apply(
 ) -> None:
     """Add the calibrated forecasts to the rows of FILE.
 
-    The other columns do not change: CSV cells keep their text, JSON objects their keys. Rows with a missing score get
-    a missing value and are counted.
+    The other columns do not change: CSV cells keep their text, and so do JSON lines that stay JSON lines. Rows with a
+    missing score get a missing value and are counted.
 
     \b
       calibrant apply cal.json new.parquet --score probability -o calibrated.parquet
@@ -57,6 +57,8 @@ def apply(
     click.echo(f"{count['rows']:,} rows: {Path(output).name}")
     if count["missing"]:
         click.echo(f"Rows with a missing score, whose calibrated score is missing too: {count['missing']:,}.")
+    if count["clipped"]:
+        click.echo(f"Scores outside [0, 1] by at most 1e-06, which were clipped: {count['clipped']:,}.")
 
 
 def _columns(calibrator: Any, option: str, given: dict[str, Any], source: str) -> list[str]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, MissingExtraError, no_column
+from calibrant._support.text_tables import printable
 from calibrant._support.typing import Bools, Floats
 from calibrant.ingest.csv_rows import csv_cells, parse_number
 from calibrant.ingest.formats import File, guess_format
@@ -46,8 +47,8 @@ def calibrate_file(
 ) -> dict[str, int]:
     """Write the rows of `source` to `target` with the calibrated values in new columns.
 
-    Rows are read in batches. Cells of CSV files keep their text, and objects of JSON lines their keys. A row with a
-    missing score gets missing values.
+    Rows are read in batches. Cells of CSV files keep their text. So do lines of JSON that are written as JSON lines;
+    in other formats their numbers are doubles, if they are not whole. A row with a missing score gets missing values.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def calibrate_file(
     Returns
     -------
     dict
-        Number of rows, and number of rows with a missing score.
+        Number of rows, of rows with a missing score, and of scores just outside [0, 1], which were clipped.
     """
     new = _new_names(calibrator, name)
     try:
@@ -71,12 +72,14 @@ def calibrate_file(
         raise MissingExtraError("Files need pyarrow", "files", name=error.name) from error
     file = File(str(source), guess_format(source.name))
     read = {"parquet": _parquet, "csv": _csv, "json": _json}[file.format]
-    count = {"rows": 0, "missing": 0}
+    count = {"rows": 0, "missing": 0, "clipped": 0}
     with _Writer(target, kind) as writer:
         for batch in read(file, tuple(scores), new):
             missing = batch.missing
+            batch.check(calibrator.map_.domain)
             writer.write(batch, new, _calibrate(calibrator, batch, file.name), missing)
             count["rows"] += len(missing)
+            count["clipped"] += batch.clipped
             count["missing"] += int(missing.sum())
     if not count["rows"]:
         raise InputError(f"{file.name} must hold at least one row; got none.", argument="source")
@@ -85,21 +88,34 @@ def calibrate_file(
 
 def _new_names(calibrator: Any, name: str) -> tuple[str, ...]:
     """Return the names of the new columns."""
+    if not name or printable(name) != name:
+        raise InputError(
+            Argument("name") + f" must hold at least one character and no control characters; got {name!r}.", value=name
+        )
     if calibrator.kind != "multiclass":
         return (name,)
     return tuple(f"{name}_{label}" for label in calibrator.classes_.tolist())
 
 
 class _Batch:
-    """Some rows, an Arrow batch or one dict per row, and their columns of scores."""
+    """Some rows, an Arrow batch or one dict per row, their columns of scores, and the text of each line of JSON."""
 
-    def __init__(self, rows: Any, scores: list[_columns.ColumnData]) -> None:
-        self.rows, self.scores = rows, scores
+    def __init__(self, rows: Any, scores: list[_columns.ColumnData], lines: Sequence[str] = ()) -> None:
+        self.rows, self.scores, self.lines = rows, scores, lines
 
     @property
     def missing(self) -> Bools:
         """The mask of rows with a missing score."""
         return np.asarray(np.logical_or.reduce([column.mask for column in self.scores]))
+
+    def check(self, domain: str) -> None:
+        """Check the scores; an error names the column and the row of the file. Probabilities are clipped to [0, 1]."""
+        self.scores = list(map(_columns.scores if domain == "probability" else _columns.finite, self.scores))
+
+    @property
+    def clipped(self) -> int:
+        """The number of scores that were clipped."""
+        return sum(note.count for column in self.scores for note in column.notes if note.code == "clipped")
 
     def as_dicts(self) -> list[dict[str, Any]]:
         return self.rows if isinstance(self.rows, list) else self.rows.to_pylist()
@@ -177,23 +193,26 @@ def _json(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterat
     """Read one object per line, each with its own keys."""
     every, first = _objects(file, names), 0
     seen: set[str] = set()
-    while some := list(islice(every, _BATCH)):
+    while read := list(islice(every, _BATCH)):
+        some = [row for row, _ in read]
         seen |= {score for score in scores if any(score in row for row in some)}
         for score in scores:
             if score not in seen:
                 raise no_column(score, list(some[0]), file.name)
-        yield _Batch(
-            some, [_from_json([row.get(score) for row in some], f"{score} in {file.name}", first) for score in scores]
-        )
+        cells = {score: [row.get(score) for row in some] for score in scores}
+        columns = [_from_json(cells[score], f"{score} in {file.name}", first) for score in scores]
+        yield _Batch(some, columns, [line for _, line in read])
         first += len(some)
 
 
-def _objects(file: File, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _objects(file: File, names: tuple[str, ...]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the object of each line that is not blank, and its text."""
     for block in line_blocks(file):
-        for _, row in json_objects(file, block):
+        lines = (line for line in bytes(block.data).split(b"\n") if line.strip())
+        for (_, row), line in zip(json_objects(file, block), lines, strict=True):
             if not row.keys().isdisjoint(names):
                 _check_names(file, list(row), (), names)
-            yield row
+            yield row, line.decode("utf-8").strip()
 
 
 def _from_json(cells: list[Any], name: str, first: int) -> _columns.ColumnData:
@@ -213,13 +232,7 @@ def _no_number(name: str, row: int, cell: object) -> InputError:
 
 
 def _calibrate(calibrator: Any, batch: _Batch, file: str) -> Floats:
-    """Return the calibrated values, one column per new name, 0 where a score is missing.
-
-    An error names the column and the row of the file.
-    """
-    check = _columns.scores if calibrator.map_.domain == "probability" else _columns.finite
-    for column in batch.scores:
-        check(column)
+    """Return the calibrated values, one column per new name, 0 where a score is missing."""
     present = ~batch.missing
     matrix = np.column_stack([column.values for column in batch.scores])
     values = np.zeros(matrix.shape)
@@ -261,9 +274,14 @@ class _Writer(AbstractContextManager["_Writer"]):
             return
         if self._file is None:
             self._file = self.target.open("w", encoding="utf-8", newline="")
+        cells = zip(values.tolist(), missing.tolist(), strict=True)
+        new = [dict.fromkeys(names) if absent else dict(zip(names, own, strict=True)) for own, absent in cells]
+        if self.kind == "json" and batch.lines:
+            self._file.writelines(map(_extended, batch.lines, new))
+            return
         rows = batch.as_dicts()
-        for row, own, absent in zip(rows, values.tolist(), missing.tolist(), strict=True):
-            row.update(dict.fromkeys(names) if absent else zip(names, own, strict=True))
+        for row, more in zip(rows, new, strict=True):
+            row.update(more)
         if self.kind == "json":
             for row in rows:
                 self._file.write(json.dumps(_plain(row, ""), ensure_ascii=False) + "\n")
@@ -304,6 +322,12 @@ class _Writer(AbstractContextManager["_Writer"]):
         with self._opened:
             if self._file is not None:
                 self._file.close()
+
+
+def _extended(line: str, new: dict[str, Any]) -> str:
+    """Return the text of a JSON object with further keys."""
+    head = line.removesuffix("}").rstrip()
+    return head + ("" if head == "{" else ", ") + json.dumps(_plain(new, ""), ensure_ascii=False)[1:] + "\n"
 
 
 def _cell(value: Any, name: str) -> Any:
