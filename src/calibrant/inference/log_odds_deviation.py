@@ -27,6 +27,7 @@ MIN_INFORMATION = 20.0
 # models do not have them.
 SMALLEST_PROBABILITY = 1e-6
 _NORMAL_DEGREES = 1e5  # degrees of freedom from which F is treated as chi-squared
+_LARGEST_CENTRE = 1e12  # noncentrality up to which scipy is asked; beyond, it returns NaN for all but far tails
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,13 +170,15 @@ def _distribution(matrix: Floats, degrees: float) -> Cdf:
 
     def cdf(value: float, centre: float) -> float:
         value = max(value, least)
-        if known:
+        if known and centre > _LARGEST_CENTRE * scale:
+            found = math.nan
+        elif known:
             found = float(chndtr(value / scale, nu, centre / scale))
         else:
             found = float(ncfdtr(nu, nu * degrees, centre / scale, value / trace))
         if not math.isnan(found):
             return found
-        # For large arguments scipy returns NaN: use the normal distribution with the same moments.
+        # For large arguments scipy returns NaN, and needs seconds: use the normal distribution with the same moments.
         return float(ndtr((value - trace - centre) / (scale * np.sqrt(2 * nu + 4 * centre / scale))))
 
     return cdf
