@@ -235,6 +235,6 @@ def test_fewer_rows_than_folds_are_refused(rows, events):
 def test_fewer_events_than_folds_are_noted_once_in_words_of_calibrant():
     p = np.linspace(0.02, 0.3, 60)
     with pytest.warns() as caught:
-        cb.AutoCalibrator(calibrators=["platt"], n_resamples=99).fit(p, np.isin(np.arange(60), [10, 40, 55]))
+        cb.AutoCalibrator(calibrators=["platt"], n_resamples=99).fit(p, np.isin(np.arange(60), [30, 50, 58]))
     texts = [str(each.message) for each in caught]
     assert texts == ["The rarest class has 3 rows, fewer than the 5 folds: some folds have none of it."]
