@@ -486,7 +486,7 @@ def count_any_scores(y_true: Column, score: Column, sample_weight: Column | None
     The result must not be passed to a metric.
     """
     rows = Rows.read(y_true, {"X": score}, sample_weight=sample_weight)
-    return count_checked(_check_weights(rows.check(class_labels.events, _columns.finite).select()))
+    return count_checked(check_weights(rows.check(class_labels.events, _columns.finite).select()))
 
 
 def check_resolution(resolution: float) -> None:
@@ -526,10 +526,10 @@ def check_scores(rows: Rows) -> Rows:
             hint=f"Are the two swapped? The order is ({y.name}, {p.name}).",
         )
     used = rows.check(partial(class_labels.events, pos_label=rows.pos_label), _columns.scores).select()
-    return _check_weights(used)
+    return check_weights(used)
 
 
-def _check_weights(rows: Rows) -> Rows:
+def check_weights(rows: Rows) -> Rows:
     """Return the rows; an error if their weights add up to too much, before any is squared."""
     if rows.weight is not None:
         _check_total(float(rows.weight.values.sum()), "sample_weight" if rows.importance else "frequency")
