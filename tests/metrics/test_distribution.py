@@ -629,3 +629,15 @@ def test_the_crps_of_a_tiny_sd_is_the_absolute_error():
         warnings.simplefilter("error")
         found = rg.Gaussian([0.0, 1.0, 1.0], [1e-310, 1e-310, 1e-300]).crps(np.array([2.0, 1.0, -1.0]))
     assert found == pytest.approx([2.0, 0.0, 2.0])
+
+
+def test_levels_that_are_not_a_sequence_of_numbers_are_refused():
+    with pytest.raises(InputError, match=r"must lie between 0 and 1; got \['a', 'b'\]"):
+        rg.Quantiles(["a", "b"], np.zeros((5, 2)))
+    with pytest.raises(InputError, match=r"got shape \(5, 2\)\. Pass Quantiles\(levels, values\), in this order"):
+        rg.Quantiles(np.zeros((5, 2)), [0.1, 0.9])
+
+
+def test_an_array_for_missing_is_refused():
+    with pytest.raises(InputError, match="missing must be 'raise' or 'drop'; got array"):
+        cb.ece([0, 1], [0.2, 0.7], missing=np.array([1, 2]))

@@ -279,7 +279,13 @@ class Quantiles(Forecast):
         return found
 
     def __post_init__(self) -> None:
-        levels, _ = as_levels(np.asarray(self.levels, dtype=np.float64))
+        if np.ndim(self.levels) > 1:
+            raise InputError(
+                f"levels must be one sequence of numbers between 0 and 1; got shape {np.shape(self.levels)}.",
+                hint="Pass Quantiles(levels, values), in this order.",
+                argument="levels",
+            )
+        levels, _ = as_levels(self.levels)
         values = _matrix(self.values, "values", "a column for each level")
         if not (np.diff(levels) > 0).all() or values.shape[1] != levels.size:
             raise InputError(
