@@ -223,3 +223,18 @@ def test_infinite_and_constant_values_have_pvalues():
     draws = np.column_stack([np.full(99, np.inf), np.full(99, -np.inf), np.zeros(99)])
     found = stepdown_pvalues(np.array([np.inf, -np.inf, 0.0]), draws)
     assert found == pytest.approx([3 / 100, 1, 1])
+
+
+@pytest.mark.filterwarnings("ignore:The rarest class has 2 rows")
+@pytest.mark.parametrize(("rows", "events"), [(2, 1), (5, 2), (6, 2), (8, 2)])
+def test_fewer_rows_than_folds_are_refused(rows, events):
+    with pytest.raises(cb.InputError, match=r"cv must be at most the number of training rows .* got 5 folds"):
+        cb.AutoCalibrator().fit(np.linspace(0.1, 0.9, rows), np.arange(rows) < events)
+
+
+def test_fewer_events_than_folds_are_noted_once_in_words_of_calibrant():
+    p = np.linspace(0.02, 0.3, 60)
+    with pytest.warns() as caught:
+        cb.AutoCalibrator(calibrators=["platt"], n_resamples=99).fit(p, np.isin(np.arange(60), [30, 50, 58]))
+    texts = [str(each.message) for each in caught]
+    assert texts == ["The rarest class has 3 rows, fewer than the 5 folds: some folds have none of it."]

@@ -364,3 +364,11 @@ def test_weights_change_no_number_of_rows(forecasts, kind):
     weight, group = np.full(len(y), 7.0), np.arange(len(y)) % 2
     found = cb.evaluate(y, forecast, sample_weight=weight, by=group, n_resamples=1)
     assert set(found.to_frame()["rows"]) == {len(y), np.count_nonzero(group == 0), np.count_nonzero(group == 1)}
+
+
+@pytest.mark.parametrize("weight", [1e100, 1e200])
+def test_weights_that_add_up_to_too_much_are_refused(weight):
+    y = np.arange(40) % 4
+    for forecast in (np.full((40, 4), 0.25), cb.Labels(y[::-1])):
+        with pytest.raises(cb.InputError, match=r"sample_weight must add up to less than 2\*\*53; got the sum 4e"):
+            cb.evaluate(y, forecast, sample_weight=np.full(40, weight), n_resamples=19)

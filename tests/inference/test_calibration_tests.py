@@ -171,3 +171,13 @@ def test_a_slope_is_estimated_for_distant_scores():
     x, y = logit([1e-6, 0.999]), logit([9e-7, 0.999])
     slope = (y[1] - y[0]) / (x[1] - x[0])
     assert (fit.slope, fit.intercept) == pytest.approx((slope, y[0] - slope * x[0]))
+
+
+def test_bins_and_ddof_of_the_wrong_type_are_refused():
+    y, p = [0, 1] * 10, np.linspace(0.1, 0.9, 20)
+    for function in (cb.hosmer_lemeshow, cb.murphy_decomposition):
+        with pytest.raises(cb.InputError, match=r"bins must be an object such as cb.Quantile\(10\); got 10\."):
+            function(y, p, bins=10)
+    for ddof in ("2", float("nan"), -1):
+        with pytest.raises(cb.InputError, match=r"ddof must be a whole number of at least 0; got"):
+            cb.hosmer_lemeshow(y, p, ddof=ddof)

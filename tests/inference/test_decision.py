@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import re
+import time
 
 import numpy as np
 import pytest
@@ -571,3 +572,9 @@ def least_pvalue(y, p, *, cluster=None, **options):
         return BinaryTests.from_design(Design(cb.ScoreTable.from_arrays(y, p, **options))).joint_test.pvalue
     rows, (table,) = PairedRows.read(y, [p], cluster=cluster, **options)
     return BinaryTests.from_design(Design(table, rows)).joint_test.pvalue
+
+
+def test_limits_of_the_largest_counts_do_not_take_seconds():
+    start = time.process_time()
+    cb.evaluate([0, 1], [0.25, 0.25], frequency=[2**52 - 1] * 2, n_resamples=19)
+    assert time.process_time() - start < 5

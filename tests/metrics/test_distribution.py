@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -621,3 +622,22 @@ def test_an_ensemble_is_tested_up_to_its_widest_interval():
     found = cb.evaluate(mean + rng.normal(size=300), rg.Samples(mean[:, None] + rng.normal(size=(300, 15))))
     assert found.details.decision.components["coverage"].method.startswith("3 central intervals")
     assert found.breakdowns["coverage"].per_level["level"].tolist() == [0.5, 0.75]
+
+
+def test_the_crps_of_a_tiny_sd_is_the_absolute_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = rg.Gaussian([0.0, 1.0, 1.0], [1e-310, 1e-310, 1e-300]).crps(np.array([2.0, 1.0, -1.0]))
+    assert found == pytest.approx([2.0, 0.0, 2.0])
+
+
+def test_levels_that_are_not_a_sequence_of_numbers_are_refused():
+    with pytest.raises(InputError, match=r"must lie between 0 and 1; got \['a', 'b'\]"):
+        rg.Quantiles(["a", "b"], np.zeros((5, 2)))
+    with pytest.raises(InputError, match=r"got shape \(5, 2\)\. Pass Quantiles\(levels, values\), in this order"):
+        rg.Quantiles(np.zeros((5, 2)), [0.1, 0.9])
+
+
+def test_an_array_for_missing_is_refused():
+    with pytest.raises(InputError, match="missing must be 'raise' or 'drop'; got array"):
+        cb.ece([0, 1], [0.2, 0.7], missing=np.array([1, 2]))

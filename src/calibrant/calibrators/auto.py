@@ -296,7 +296,9 @@ class AutoCalibrator(ModelWithCalibrator):
     ) -> list[tuple[Ints, Ints]]:
         """Return folds within the training rows of an outer fold, counted from the first of them."""
         if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
-            return part.splits(self.cv)
+            with warnings.catch_warnings():  # the outer folds have issued it
+                warnings.simplefilter("ignore", CalibrantWarning)
+                return part.splits(self.cv)
         others = [np.flatnonzero(np.isin(train, other)) for _, other in outer if other is not test]
         whole = np.arange(train.size)
         inner = [(np.setdiff1d(whole, rows), rows) for rows in others if 0 < rows.size < train.size]

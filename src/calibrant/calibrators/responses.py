@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -89,10 +90,32 @@ class TrainingRows:
     def splits(self, cv: Any) -> list[tuple[Ints, Ints]]:
         """Return training rows and test rows of each fold."""
         splitter = check_cv(cv, self.y, classifier=True)
-        folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(self.X, self.y, **self.split_params)]
+        if cv is None or isinstance(cv, Integral):
+            self._check_folds(splitter.get_n_splits())
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # ours says it
+            folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(self.X, self.y, **self.split_params)]
         if not folds:
             raise InputError("cv must give at least one fold; got none.", argument="cv", value=cv)
         return folds
+
+    def _check_folds(self, folds: int) -> None:
+        """Raise if no class has a row for each fold; warn if the rarest has not."""
+        counts = np.bincount(self.code)
+        if counts.max() < folds:
+            raise InputError(
+                f"cv must be at most the number of training rows of the most frequent class, {counts.max()}; got "
+                f"{folds} folds.",
+                hint="Use more rows or fewer folds.",
+                argument="cv",
+                value=folds,
+            )
+        if counts.min() < folds:
+            warnings.warn(
+                f"The rarest class has {counts.min()} rows, fewer than the {folds} folds: some folds have none of it.",
+                CalibrantWarning,
+                stacklevel=2,
+            )
 
 
 def _part(value: Any, rows: Ints, size: int) -> Any:

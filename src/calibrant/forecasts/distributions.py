@@ -169,7 +169,8 @@ class Gaussian(Forecast):
         -------
         array of shape (n,)
         """
-        score: Floats = (y - self.mean) / self.sd
+        with np.errstate(over="ignore"):  # infinite if sd is tiny
+            score: Floats = (y - self.mean) / self.sd
         return score
 
     def cells(self, y: Floats) -> tuple[Floats, Floats]:
@@ -189,16 +190,19 @@ class Gaussian(Forecast):
         return np.array(self.mean)
 
     def log_density(self, y: Floats) -> Floats:
-        found: Floats = -0.5 * self.normal_score(y) ** 2 - np.log(self.sd) - _LOG_ROOT_2PI
+        with np.errstate(over="ignore"):
+            found: Floats = -0.5 * self.normal_score(y) ** 2 - np.log(self.sd) - _LOG_ROOT_2PI
         return found
 
     def crps(self, y: Floats) -> Floats:
         from scipy.special import ndtr
 
         z = self.normal_score(y)
-        density = np.exp(-0.5 * z**2 - _LOG_ROOT_2PI)
+        with np.errstate(over="ignore"):
+            density = np.exp(-0.5 * z**2 - _LOG_ROOT_2PI)
         found: Floats = self.sd * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))
-        return found
+        far = np.isinf(z)  # there the limit for large z is exact
+        return np.where(far, np.abs(y - self.mean) - self.sd / math.sqrt(math.pi), found) if far.any() else found
 
     def part(self, rows: Any) -> "Gaussian":
         return Gaussian(self.mean[rows], self.sd[rows], index=_some(self.index, rows))
@@ -275,7 +279,13 @@ class Quantiles(Forecast):
         return found
 
     def __post_init__(self) -> None:
-        levels, _ = as_levels(np.asarray(self.levels, dtype=np.float64))
+        if np.ndim(self.levels) > 1:
+            raise InputError(
+                f"levels must be one sequence of numbers between 0 and 1; got shape {np.shape(self.levels)}.",
+                hint="Pass Quantiles(levels, values), in this order.",
+                argument="levels",
+            )
+        levels, _ = as_levels(self.levels)
         values = _matrix(self.values, "values", "a column for each level")
         if not (np.diff(levels) > 0).all() or values.shape[1] != levels.size:
             raise InputError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.logits import EPS
-from calibrant._support.option_checks import check_option
+from calibrant._support.option_checks import check_count, check_option
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column, Weights
 from calibrant.inference.design import Design
@@ -22,7 +22,7 @@ from calibrant.inference.nulls import Alternative, null, resampling_pvalue
 from calibrant.inference.resampling import map_replicates, null_sampler, read_rows
 from calibrant.inference.residual_tests import contrast_test, contrasts_test, residual_test
 from calibrant.inference.tails import brownian_maximum_tail, brownian_range_tail, normal_two_sided
-from calibrant.metrics.bins import Bins, Quantile
+from calibrant.metrics.bins import Bins, Quantile, check_bins
 from calibrant.metrics.cumulative import ecce
 from calibrant.metrics.registry import MetricLike
 from calibrant.metrics.slope_intercept import Logits
@@ -176,6 +176,8 @@ def hosmer_lemeshow(
     >>> round(result.statistic, 3), result.df, round(result.pvalue, 3)
     (5.991, 3, 0.112)
     """
+    check_bins(bins)
+    check_count("ddof", ddof, least=0)
     design = _design(y_true, y_prob, cluster, rows)
     return _hosmer_lemeshow(design, bins=bins, ddof=ddof, n_resamples=n_resamples, random_state=random_state)
 

@@ -550,11 +550,13 @@ def choose_bins(kind: Callable[[int], AnyBins], n_bins: int | None, bins: AnyBin
             hint="Leave out one of them.",
             argument="n_bins",
         )
+    return check_bins(bins, hint="For a number of bins use n_bins.")
+
+
+def check_bins(bins: AnyBins, *, hint: str = "") -> AnyBins:
+    """Return the bins; raise if they are not an object that cuts a table."""
     if not callable(bins) or isinstance(bins, type):
         raise InputError(
-            f"bins must be an object such as cb.Quantile(10); got {bins!r}.",
-            hint="For a number of bins use n_bins.",
-            argument="bins",
-            value=bins,
+            f"bins must be an object such as cb.Quantile(10); got {bins!r}.", hint=hint, argument="bins", value=bins
         )
     return bins

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant._support.errors import Note
 from calibrant._support.short_text import line_html, short_repr
-from calibrant.metrics.bins import PAVA, Bins, EqualWidth
+from calibrant.metrics.bins import PAVA, Bins, EqualWidth, check_bins
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.metrics.proper_scores import Brier
 from calibrant.tables.score_table import ScoreTable
@@ -97,7 +97,7 @@ def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> M
     >>> abs(parts.brier - brier([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])) < 1e-15
     True
     """
-    partition = bins(table)
+    partition = check_bins(bins)(table)
     n, rate, mean, size = partition.n, partition.rate, partition.mean_score, table.size
     offset = table.score - mean[partition.labels]
     residual = table.k - table.n * rate[partition.labels]

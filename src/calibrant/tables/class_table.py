@@ -14,7 +14,7 @@ from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.rows import Missing, Rows
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import ScoreTable, check_weights
 from calibrant.tables.validation import check_class_table, restore
 
 __all__ = ["ClassTable"]
@@ -263,4 +263,4 @@ class ClassTable:
 
 def used_rows(rows: Rows) -> Rows:
     """Return the complete rows of positive weight, with validated weights; outcomes are labels."""
-    return rows.check(lambda column: column, lambda column: column).select()
+    return check_weights(rows.check(lambda column: column, lambda column: column).select())

@@ -16,7 +16,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.option_checks import known_keywords
+from calibrant._support.option_checks import check_option, known_keywords
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
 from calibrant.tables.rows import Missing, Rows
 from calibrant.tables.validation import check_score_table, restore
@@ -486,7 +486,7 @@ def count_any_scores(y_true: Column, score: Column, sample_weight: Column | None
     The result must not be passed to a metric.
     """
     rows = Rows.read(y_true, {"X": score}, sample_weight=sample_weight)
-    return count_checked(_check_weights(rows.check(class_labels.events, _columns.finite).select()))
+    return count_checked(check_weights(rows.check(class_labels.events, _columns.finite).select()))
 
 
 def check_resolution(resolution: float) -> None:
@@ -502,7 +502,8 @@ def check_resolution(resolution: float) -> None:
 def count_columns(y_true: Column, y_prob: Column, *, name: str = "y_prob", **options: Any) -> ScoreTable:
     """Count rows with the options of `ScoreTable.from_arrays`; errors and notes call the scores `name`."""
     weighted = any(options.get(option) is not None for option in ("sample_weight", "frequency", "pos_label"))
-    if not weighted and options.get("missing", "raise") in ("raise", "drop") and are_on_device(y_true, y_prob):
+    check_option("missing", options.get("missing", "raise"), ("raise", "drop"))
+    if not weighted and are_on_device(y_true, y_prob):
         from calibrant.tables import device_rows
 
         counted = device_rows.count_scores(y_true, y_prob, name)
@@ -526,10 +527,10 @@ def check_scores(rows: Rows) -> Rows:
             hint=f"Are the two swapped? The order is ({y.name}, {p.name}).",
         )
     used = rows.check(partial(class_labels.events, pos_label=rows.pos_label), _columns.scores).select()
-    return _check_weights(used)
+    return check_weights(used)
 
 
-def _check_weights(rows: Rows) -> Rows:
+def check_weights(rows: Rows) -> Rows:
     """Return the rows; an error if their weights add up to too much, before any is squared."""
     if rows.weight is not None:
         _check_total(float(rows.weight.values.sum()), "sample_weight" if rows.importance else "frequency")
