@@ -372,3 +372,11 @@ def test_weights_that_add_up_to_too_much_are_refused(weight):
     for forecast in (np.full((40, 4), 0.25), cb.Labels(y[::-1])):
         with pytest.raises(cb.InputError, match=r"sample_weight must add up to less than 2\*\*53; got the sum 4e"):
             cb.evaluate(y, forecast, sample_weight=np.full(40, weight), n_resamples=19)
+
+
+def test_certain_class_scores_are_not_said_to_have_too_few_clusters():
+    y = np.arange(60) % 3
+    found = cb.evaluate(y, np.eye(3)[y], n_resamples=9)
+    assert found.verdict == "inconclusive"
+    assert "cluster" not in str(found)
+    assert "too few to bound the error" in str(found)

@@ -21,6 +21,7 @@ __all__ = [
     "format_log_odds",
     "further_reasons",
     "groups_text",
+    "has_few_clusters",
     "headline",
     "rows_needed_text",
     "severity",
@@ -142,13 +143,18 @@ def _two_digits(value: float) -> str:
 
 
 def _inconclusive(e: Any, bound: str, margin: str) -> str:
-    if e.decision.information == 0 and not e.decision.joint_test.components:
+    if has_few_clusters(e):
         return "There are too few clusters for a test."
     text = f"{_no_deviation(e)} is significant, but {subject(e, may_be=True).lower()} off by up to {bound}; "
     text += f"the margin is {margin}."
     if e.equivalence.bound > UNBOUNDED:
         text = f"{_no_deviation(e)} is significant, and the data are too few to bound the error."
     return f"{text} {rows_needed_text(e)}".rstrip()
+
+
+def has_few_clusters(e: Any) -> bool:
+    """Return whether nothing was tested because clusters are too few."""
+    return bool(e.decision.log_odds_error.method == "none")
 
 
 def rows_needed_text(e: Any) -> str:
@@ -224,7 +230,8 @@ def _percent(p: float) -> str:
 def reasons(e: Any) -> Iterator[str]:
     """State the tests behind the verdict, the coefficients and the other tests."""
     if not e.decision.joint_test.components:
-        yield "Omnibus test: skipped because there are too few clusters."
+        why = "there are too few clusters" if has_few_clusters(e) else "all scores are 0 or 1"
+        yield f"Omnibus test: skipped because {why}."
         return
     group = "" if e.adjusted_pvalue is None else ", adjusted for the number of groups"
     yield f"Omnibus test: {p_text(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."

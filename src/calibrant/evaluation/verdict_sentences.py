@@ -88,7 +88,7 @@ def _log_odds_size(e: Any) -> str:
         rows = "a row contradicts its score" if impossible == 1 else f"{impossible:,.6g} rows contradict their score"
         return f"{rows} of 0{'' if e.kind == 'multiclass' else ' or 1'}"
     if e.verdict == "inconclusive":
-        if e.decision.information == 0 and not e.decision.joint_test.components:
+        if sentences.has_few_clusters(e):
             return "there are too few clusters for a test"
         if e.equivalence.bound > sentences.UNBOUNDED:
             return "the data are too few to bound the error"

@@ -176,7 +176,7 @@ def _distribution(matrix: Floats, degrees: float) -> Cdf:
             found = float(ncfdtr(nu, nu * degrees, centre / scale, value / trace))
         if not math.isnan(found):
             return found
-        # For large arguments scipy returns NaN, and needs seconds: use the normal distribution with the same moments.
+        # For large arguments scipy returns NaN: use the normal distribution with the same moments.
         return float(ndtr((value - trace - centre) / (scale * np.sqrt(2 * nu + 4 * centre / scale))))
 
     return cdf
