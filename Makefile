@@ -84,6 +84,7 @@ test-integrations:  ## run the tests of MLflow, scikit-learn, Lightning, Hugging
 	.venv-integrations/bin/python $(PIP) --editable ".[sklearn,plot,cli,serve,mlflow]" "$(TORCH)" --group dev --group integrations
 	.venv-integrations/bin/python -m pytest tests/integrations --deselect=tests/integrations/test_examples.py::test_airflow_runs_the_example
 	$(PYTHON) -m venv .venv-airflow
+	.venv-airflow/bin/python $(PIP) --upgrade pip
 	.venv-airflow/bin/python $(PIP) --editable ".[sklearn,cli]" --group test --group airflow
 	.venv-airflow/bin/python -m pytest tests/integrations/test_examples.py -k airflow
 

@@ -16,7 +16,8 @@ __all__ = [
     "student_two_sided",
 ]
 
-_LARGE_NONCENTRALITY = 1e7  # up to which scipy is accurate; from 3e9 on its values are wrong (1.16) or NaN (1.17)
+# Up to which scipy is accurate; its values are wrong from 3e9 on (1.14 to 1.16) and NaN from 1e11 on (1.17).
+_LARGE_NONCENTRALITY = 1e7
 
 
 def normal_two_sided(z: float) -> float:
