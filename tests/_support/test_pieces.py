@@ -8,7 +8,7 @@ import pytest
 from calibrant._support.logits import expit
 from calibrant._support.pieces import dot, gram, in_pieces
 
-SIZES = [0, 1, 8191, 8192, 8193, 30_000]
+SIZES = [0, 1, 8_193, 32_767, 32_768, 32_769, 100_000]
 
 
 def logarithms(n, p):
@@ -27,9 +27,9 @@ def test_pieces_give_the_bytes_of_whole_columns(rng, size):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_pieces_keep_the_type_and_the_shape(dtype):
-    column = np.linspace(0, 1, 20_000, dtype=dtype)
+    column = np.linspace(0, 1, 80_000, dtype=dtype)
     assert in_pieces(np.sqrt, column).dtype == dtype
-    assert in_pieces(np.sqrt, column.reshape(2, -1)).shape == (2, 10_000)
+    assert in_pieces(np.sqrt, column.reshape(2, -1)).shape == (2, 40_000)
 
 
 @pytest.mark.parametrize("size", SIZES)

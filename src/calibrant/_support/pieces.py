@@ -10,7 +10,7 @@ from calibrant._support.typing import Floats
 
 __all__ = ["dot", "gram", "in_pieces"]
 
-_PIECE = 8192  # rows: temporary arrays of them are too small to be returned to the system
+_PIECE = 32_768  # rows: temporary arrays of them stay in the cache, and are few enough for threads not to wait
 _IN_ONE_THREAD = 8192  # products of numbers: with more, BLAS may use several threads
 _WIDE = 256  # sums of products: of more, BLAS gives each thread some of the sums and not some of the rows
 

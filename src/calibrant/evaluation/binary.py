@@ -84,9 +84,12 @@ def evaluate_table(
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
     later = None if few_clusters else design or Design(table, rows)
+    is_own = design is None
     design = None if few_clusters else design or Design(table, rows)  # the details do not hold its arrays
     measured = measured or PanelValues.measure(table, settings)
     breakdowns, values = dict(measured.breakdowns), measured.values
+    tested, ece = breakdowns[_test_based(breakdowns)], _breakdown_of_ece(breakdowns)
+    of_details = MeasuredTable(table, later, tested, ece, settings, seed)
     panel = {name: metric for name, metric in settings.metrics.items() if measured.exists(name)}
     of_margin = [ACE()] if settings.is_absolute else []
     resample = partial(
@@ -100,15 +103,16 @@ def evaluate_table(
         skip_missing=True,
     )
     decide_now = partial(_decide, table, design, settings)
-    # On one core both would only take the cache from each other.
+    # On one core they would only take the cache from each other.
     threads = len(table) >= THREADS_FROM and available_cores() > 1
-    decision, found = run_together(decide_now, resample, threads=threads)
+    ahead = threads and is_own  # a shared design computes the coefficients with the decision
+    others = partial(run_together, resample, lambda: of_details.coefficients if ahead else None, threads=ahead)
+    decision, (found, _) = run_together(decide_now, others, threads=threads)
     shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
     if few_clusters:
         shown = {name: metric.without_inference() for name, metric in shown.items()}
     equivalence = _equivalence(found, decision, settings, few_clusters)
-    tested, ece = breakdowns[_test_based(breakdowns)], _breakdown_of_ece(breakdowns)
-    details = BinaryDetails(decision, equivalence, MeasuredTable(table, later, tested, ece, settings, seed))
+    details = BinaryDetails(decision, equivalence, of_details)
     return Evaluation("binary", table, shown, breakdowns, details, settings, own_notes=notes)
 
 

@@ -108,6 +108,11 @@ class MeasuredTable:
     settings: Settings
     seed: SeedSequence
 
+    @cached_property
+    def coefficients(self) -> tuple[Estimate, ...]:
+        """Calibration in the large, calibration slope and Cox's intercept, where they exist."""
+        return () if self.design is None else coefficients(self.design, self.settings.confidence_level)
+
 
 @dataclass(frozen=True, eq=False)
 class BinaryDetails(LogOddsDetails):
@@ -143,8 +148,7 @@ class BinaryDetails(LogOddsDetails):
     @cached_property
     def coefficients(self) -> tuple[Estimate, ...]:
         """Calibration in the large, calibration slope and Cox's intercept, where they exist."""
-        design, settings = self.measured.design, self.measured.settings
-        return () if design is None else coefficients(design, settings.confidence_level)
+        return self.measured.coefficients
 
     @cached_property
     def levels(self) -> CalibrationLevels | None:

@@ -31,7 +31,7 @@ _MAX_ROWS_PER_SCORE = 16
 _MOST_ROWS = 2**27  # beyond, the probabilities of single rows would differ by more than 3 % (see the kernel's draw)
 THREADS_FROM = 100_000  # rows: below, most of the time is spent in Python, which runs one thread at a time
 THREADS_FROM_IN_KERNEL = 10_000  # rows, where the kernel does all the work
-_BLOCKS_PER_THREAD = 8
+_BLOCKS_PER_THREAD = 2  # few: after each, Python reads the metrics from the sums, in one thread at a time
 _ROWS_PER_BLOCK = 1.2e7  # of all replicates of a block
 _MOST_ROWS_AT_ONCE = 5e8  # of the replicates in memory, about 6 bytes each
 
