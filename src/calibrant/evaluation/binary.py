@@ -105,8 +105,8 @@ def evaluate_table(
     decide_now = partial(_decide, table, design, settings)
     # On one core they would only take the cache from each other.
     threads = len(table) >= THREADS_FROM and available_cores() > 1
-    ahead = threads and is_own  # a shared design computes the coefficients with the decision
-    others = partial(run_together, resample, lambda: of_details.coefficients if ahead else None, threads=ahead)
+    ahead = threads and is_own  # a shared design computes much of the details with the decision
+    others = partial(run_together, resample, of_details.compute if ahead else lambda: None, threads=ahead)
     decision, (found, _) = run_together(decide_now, others, threads=threads)
     shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
     if few_clusters:

@@ -113,6 +113,21 @@ class MeasuredTable:
         """Calibration in the large, calibration slope and Cox's intercept, where they exist."""
         return () if self.design is None else coefficients(self.design, self.settings.confidence_level)
 
+    @cached_property
+    def other_tests(self) -> tuple[TestResult, ...]:
+        """Tests that do not decide the verdict; some are undefined for few rows, or for scores of 0 and 1 only."""
+        found: list[TestResult] = []
+        for test in TESTS if self.design is not None else ():
+            try:
+                found.append(test(self.design, n_resamples=self.settings.n_resamples, random_state=self.seed))
+            except InputError:
+                continue
+        return tuple(found)
+
+    def compute(self) -> None:
+        """Compute all results now."""
+        _ = self.coefficients, self.other_tests
+
 
 @dataclass(frozen=True, eq=False)
 class BinaryDetails(LogOddsDetails):
@@ -159,14 +174,7 @@ class BinaryDetails(LogOddsDetails):
     @cached_property
     def other_tests(self) -> tuple[TestResult, ...]:
         """Tests that do not decide the verdict; some are undefined for few rows, or for scores of 0 and 1 only."""
-        design, settings = self.measured.design, self.measured.settings
-        found: list[TestResult] = []
-        for test in TESTS if design is not None else ():
-            try:
-                found.append(test(design, n_resamples=settings.n_resamples, random_state=self.measured.seed))
-            except InputError:
-                continue
-        return tuple(found)
+        return self.measured.other_tests
 
     @cached_property
     def decomposition(self) -> CorpDecomposition:
