@@ -21,7 +21,7 @@ from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant._support.workers import available_cores, map_in_threads
 from calibrant.inference.signed_residuals import SignedResiduals
 from calibrant.tables.residuals import event_squares
-from calibrant.tables.rows import Rows
+from calibrant.tables.rows import Rows, repeated_rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
 from calibrant.tables.table_functions import TableReader, read_score_table
 
@@ -302,14 +302,7 @@ class PairedRows:
         places = tuple(_places(forecast.values, len(table)) for forecast, table in pairs)
         event, cluster, weight = used.y.values.astype(np.int64), used.cluster_codes, used.size
         if weight is not None and not used.importance and cluster is None:
-            if weight.sum() > _MOST_ROWS:
-                raise InputError(
-                    Argument("frequency")
-                    + f" must add up to at most {_MOST_ROWS:,} rows, which are resampled one by one; "
-                    f"got {weight.sum():,}.",
-                    hint="Pass " + Argument("sample_weight") + " for importance weights, or fewer rows.",
-                )
-            again = np.repeat(np.arange(event.size), weight)  # frequency 2 means two rows, each resampled by itself
+            again = repeated_rows(weight, "resampled")  # frequency 2 means two rows, each resampled by itself
             event, places, weight = event[again], tuple(place[again] for place in places), None
         draws = event.size if cluster is None else int(cluster.max()) + 1
         if draws == 1 and cluster is not None:
