@@ -1,7 +1,7 @@
 """Evaluation of the predicted probabilities of one table."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -63,6 +63,38 @@ class PanelValues:
         return not math.isnan(self.values[name])
 
 
+@dataclass(frozen=True, eq=False)
+class _Resampled:
+    """Interval and null distribution of each metric that has them, and the replicates of ACE for an absolute margin."""
+
+    metrics: Mapping[str, tuple[Interval, Null]]
+    ace: Replicates | None
+
+    @classmethod
+    def draw(
+        cls, sample: BinarySample, panel: PanelValues, settings: Settings, seed: SeedSequence, **options: Any
+    ) -> "_Resampled":
+        """Resample the metrics of a panel that have a value; options as for `resample_metrics`."""
+        metrics = {name: metric for name, metric in settings.metrics.items() if panel.exists(name)}
+        of_margin = [ACE()] if settings.is_absolute else []
+        found = resample_metrics(
+            [*metrics.values(), *of_margin],
+            sample,
+            values=[*(panel.values[name] for name in metrics), *(metric.value(sample.table) for metric in of_margin)],
+            seed=seed,
+            n_resamples=settings.n_resamples,
+            skip_missing=True,
+            **options,
+        )
+        level, known = settings.confidence_level, zip(metrics, found, strict=False)
+        both = {
+            name: (Interval.from_replicates(each, level), Null.from_replicates(each, level))
+            for name, each in known
+            if each.exists
+        }
+        return cls(both, found[-1] if settings.is_absolute else None)
+
+
 def evaluate_table(
     table: ScoreTable,
     settings: Settings,
@@ -83,44 +115,46 @@ def evaluate_table(
     """
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
-    later = None if few_clusters else design or Design(table, rows)
     is_own = design is None
-    design = None if few_clusters else design or Design(table, rows)  # the details do not hold its arrays
-    measured = measured or PanelValues.measure(table, settings)
-    breakdowns, values = dict(measured.breakdowns), measured.values
-    tested, ece = breakdowns[_test_based(breakdowns)], _breakdown_of_ece(breakdowns)
-    of_details = MeasuredTable(table, later, tested, ece, settings, seed)
-    panel = {name: metric for name, metric in settings.metrics.items() if measured.exists(name)}
-    of_margin = [ACE()] if settings.is_absolute else []
-    resample = partial(
-        resample_metrics,
-        [*panel.values(), *of_margin],
-        BinarySample(table, None if few_clusters else rows, stored, measured.partitions),
-        values=[*(values[name] for name in panel), *(metric.value(table) for metric in of_margin)],
-        seed=seed,
-        n_resamples=settings.n_resamples,
-        show=show,
-        skip_missing=True,
-    )
-    decide_now = partial(_decide, table, design, settings)
+    design = None if few_clusters else design or Design(table, rows)
+    large = len(table) >= THREADS_FROM
     # On one core they would only take the cache from each other.
-    threads = len(table) >= THREADS_FROM and available_cores() > 1
-    ahead = threads and is_own  # a shared design computes much of the details with the decision
-    others = partial(run_together, resample, of_details.compute if ahead else lambda: None, threads=ahead)
-    decision, (found, _) = run_together(decide_now, others, threads=threads)
-    shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
+    threads = large and available_cores() > 1
+    complete = large and is_own  # the details share much work with the decision
+
+    def measure() -> tuple[PanelValues, MeasuredTable, _Resampled]:
+        panel = measured or PanelValues.measure(table, settings)
+        tested, ece = panel.breakdowns[_test_based(panel.breakdowns)], _breakdown_of_ece(panel.breakdowns)
+        details = MeasuredTable(table, design, tested, ece, settings, seed)
+        sample = BinarySample(table, None if few_clusters else rows, stored, panel.partitions)
+        options = {"show": show, "other_threads": 1 + complete if threads else 0}
+        resample = partial(_Resampled.draw, sample, panel, settings, seed, **options)
+        others = details.complete if complete else lambda: None
+        resampled, _ = run_together(resample, others, threads=threads and complete)
+        return panel, details, resampled
+
+    decide_now = partial(_decide, table, design, settings)
+    decision, (panel, of_details, resampled) = run_together(decide_now, measure, threads=threads)
+    if design is not None and is_own:
+        design.forget()
+    shown, notes = _metrics(resampled.metrics, settings, decision)
     if few_clusters:
         shown = {name: metric.without_inference() for name, metric in shown.items()}
-    equivalence = _equivalence(found, decision, settings, few_clusters)
+    equivalence = _equivalence(resampled.ace, decision, settings, few_clusters)
     details = BinaryDetails(decision, equivalence, of_details)
-    return Evaluation("binary", table, shown, breakdowns, details, settings, own_notes=notes)
+    return Evaluation("binary", table, shown, dict(panel.breakdowns), details, settings, own_notes=notes)
 
 
-def complete_evaluation(evaluation: Evaluation) -> None:
-    """Compute the details of an evaluation of probabilities, and the intervals of rates that diagrams draw."""
+def complete_evaluation(evaluation: Evaluation, *, keep_design: bool = False) -> None:
+    """Compute the details of an evaluation of probabilities, and the intervals of rates that diagrams draw.
+
+    The design forgets its arrays, unless others use it.
+    """
     details = evaluation.details
     assert isinstance(details, BinaryDetails)
     details.complete()
+    if details.measured.design is not None and not keep_design:
+        details.measured.design.forget()
     for breakdown in (details.measured.tested, evaluation.breakdowns["ACE"], details.reliability):
         breakdown.rate_interval(evaluation.settings.confidence_level)
 
@@ -154,14 +188,12 @@ def _value(metric: Metric, table: ScoreTable, breakdown: Breakdown | None) -> fl
     return math.nan if has_bins(metric) else metric_values([metric], table)[0]
 
 
-def _equivalence(
-    found: Sequence[Replicates], decision: Decision, settings: Settings, few_clusters: bool
-) -> Equivalence:
-    """Return the equivalence test of the verdict; with an absolute margin that of ACE, the last of `found`."""
-    if not isinstance(settings.margin, AbsoluteMargin):
+def _equivalence(ace: Replicates | None, decision: Decision, settings: Settings, few_clusters: bool) -> Equivalence:
+    """Return the equivalence test of the verdict: with an absolute margin that of ACE."""
+    if ace is None or not isinstance(settings.margin, AbsoluteMargin):
         return decision.equivalence
-    ace = _absolute(found[-1], settings.margin.value, decision, settings.alpha)
-    return replace(ace, pvalue=1.0, bound=math.inf) if few_clusters else ace
+    found = _absolute(ace, settings.margin.value, decision, settings.alpha)
+    return replace(found, pvalue=1.0, bound=math.inf) if few_clusters else found
 
 
 def _absolute(ace: Replicates, margin: float, decision: Decision, alpha: float) -> Equivalence:
@@ -172,16 +204,10 @@ def _absolute(ace: Replicates, margin: float, decision: Decision, alpha: float) 
 
 
 def _metrics(
-    found: Mapping[str, Replicates], settings: Settings, decision: Decision
+    resampled: Mapping[str, tuple[Interval, Null]], settings: Settings, decision: Decision
 ) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
     """Return the metrics that exist, and a note about the others."""
-    level = settings.confidence_level
-    known = {LOG_ODDS_ERROR: (decision.log_odds_error, decision.null)}
-    known |= {
-        name: (Interval.from_replicates(each, level), Null.from_replicates(each, level))
-        for name, each in found.items()
-        if each.exists
-    }
+    known = {LOG_ODDS_ERROR: (decision.log_odds_error, decision.null), **resampled}
     # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
     least = decision.pvalue
     shown = {name: MetricResult(name, *both, float(np.maximum(both[1].pvalue, least))) for name, both in known.items()}

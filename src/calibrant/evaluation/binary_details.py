@@ -11,7 +11,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import plain
 from calibrant._support.short_text import short_repr
-from calibrant._support.workers import available_cores, map_in_threads
+from calibrant._support.workers import available_cores, run_together
 from calibrant.evaluation import sentences
 from calibrant.evaluation.details import LogOddsDetails
 from calibrant.evaluation.rejection_profile import RejectionProfile
@@ -124,9 +124,48 @@ class MeasuredTable:
                 continue
         return tuple(found)
 
-    def compute(self) -> None:
+    @cached_property
+    def levels(self) -> CalibrationLevels | None:
+        """Levels of calibration: mean, weak and moderate; None if nothing is tested."""
+        design, level = self.design, self.settings.confidence_level
+        return None if design is None else calibration_levels(design, self.coefficients, level)
+
+    @cached_property
+    def decomposition(self) -> CorpDecomposition:
+        """CORP decomposition of the Brier score."""
+        return corp_decomposition(self.table)
+
+    @cached_property
+    def cumulative(self) -> CumulativeDifferences:
+        """ECCE with its null band and test."""
+        return CumulativeDifferences.measure(self.table)
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """TCE at other significance levels and ECC at other cost ratios, for the sliders of the report."""
+        return Sensitivity.measure(self.tested, self.ece)
+
+    @cached_property
+    def reliability(self) -> Breakdown:
+        """Bins of the reliability diagram of the report: of equal information where scores crowd an end, else ACE's."""
+        bins = EqualInformation(10) if self.table.crowds_end else Quantile(10)
+        return GCE(bins, absolute_gap, weighted_l1, name="calibration gap")(self.table)
+
+    @cached_property
+    def rejection_profile(self) -> RejectionProfile | None:
+        """Decisions of the test of TCE within each bin, for its diagram."""
+        return RejectionProfile.measure(self.tested)
+
+    def complete(self) -> None:
         """Compute all results now."""
-        _ = self.coefficients, self.other_tests
+        threads = len(self.table) >= THREADS_FROM and available_cores() > 1
+        run_together(self._complete_design, self._complete_table, threads=threads)
+
+    def _complete_design(self) -> None:
+        _ = self.other_tests, self.coefficients, self.levels  # the decision computes meanwhile what the last two need
+
+    def _complete_table(self) -> None:
+        _ = self.decomposition, self.cumulative, self.sensitivity, self.reliability, self.rejection_profile
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +207,7 @@ class BinaryDetails(LogOddsDetails):
     @cached_property
     def levels(self) -> CalibrationLevels | None:
         """Levels of calibration: mean, weak and moderate; None if nothing is tested."""
-        design, settings = self.measured.design, self.measured.settings
-        return None if design is None else calibration_levels(design, self.coefficients, settings.confidence_level)
+        return self.measured.levels
 
     @cached_property
     def other_tests(self) -> tuple[TestResult, ...]:
@@ -179,29 +217,27 @@ class BinaryDetails(LogOddsDetails):
     @cached_property
     def decomposition(self) -> CorpDecomposition:
         """CORP decomposition of the Brier score."""
-        return corp_decomposition(self.measured.table)
+        return self.measured.decomposition
 
     @cached_property
     def cumulative(self) -> CumulativeDifferences:
         """ECCE with its null band and test."""
-        return CumulativeDifferences.measure(self.measured.table)
+        return self.measured.cumulative
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """TCE at other significance levels and ECC at other cost ratios, for the sliders of the report."""
-        return Sensitivity.measure(self.measured.tested, self.measured.ece)
+        return self.measured.sensitivity
 
     @cached_property
     def reliability(self) -> Breakdown:
         """Bins of the reliability diagram of the report: of equal information where scores crowd an end, else ACE's."""
-        table = self.measured.table
-        bins = EqualInformation(10) if table.crowds_end else Quantile(10)
-        return GCE(bins, absolute_gap, weighted_l1, name="calibration gap")(table)
+        return self.measured.reliability
 
     @cached_property
     def rejection_profile(self) -> RejectionProfile | None:
         """Decisions of the test of TCE within each bin, for its diagram."""
-        return RejectionProfile.measure(self.measured.tested)
+        return self.measured.rejection_profile
 
     @cached_property
     def rows_needed(self) -> int | None:
@@ -213,10 +249,8 @@ class BinaryDetails(LogOddsDetails):
 
     def complete(self) -> None:
         """Compute all results now."""
-        names = [name for name, member in vars(BinaryDetails).items() if isinstance(member, cached_property)]
-        threads = available_cores() if len(self.measured.table) >= THREADS_FROM else 1
-        for _ in map_in_threads(lambda name: getattr(self, name), names, threads):
-            pass
+        self.measured.complete()
+        _ = self.rows_needed
 
     def sentences(self, e: "Evaluation") -> list[str]:
         """Return the explanation of the verdict and its consequence at the mean score.

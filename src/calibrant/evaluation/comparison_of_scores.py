@@ -114,7 +114,7 @@ def _evaluate(
     found = evaluate_table(
         design.table, settings, seed, show=show, rows=design.rows, stored=stored, design=design, measured=measured
     )
-    complete_evaluation(found)
+    complete_evaluation(found, keep_design=True)
     return found
 
 

@@ -60,19 +60,22 @@ def resample_metrics(
     null: bool = True,
     values: Sequence[float] | None = None,
     threads: bool | None = None,
+    other_threads: int = 0,
     show: bool | None = None,
     skip_missing: bool = False,
 ) -> list[Replicates]:
     """Return the replicates of each metric, all from the same resamples; `values` are those of the sample, if known.
 
-    Threads are used by default where rows are many. A metric that exists in fewer than half of the replicates is an
-    error, or, with `skip_missing`, marked by `exists`. Metrics that need counts have no null with weights or clusters.
+    Threads are used by default where rows are many; `other_threads` work meanwhile. A metric that exists in fewer than
+    half of the replicates is an error, or, with `skip_missing`, marked by `exists`. Metrics that need counts have no
+    null with weights or clusters.
     """
     common: dict[str, Any] = {
         "n_resamples": n_resamples,
         "seed": seed,
         "rows": sample.table.size,
         "threads": sample.table.size >= getattr(sample, "threads_from", THREADS_FROM) if threads is None else threads,
+        "other_threads": other_threads,
         "show": show,
     }
     if values is None:

@@ -32,6 +32,7 @@ _MOST_ROWS = 2**27  # beyond, the probabilities of single rows would differ by m
 THREADS_FROM = 100_000  # rows: below, most of the time is spent in Python, which runs one thread at a time
 THREADS_FROM_IN_KERNEL = 10_000  # rows, where the kernel does all the work
 _BLOCKS_PER_THREAD = 2  # few: after each, Python reads the metrics from the sums, in one thread at a time
+_CORES_PER_OTHER_THREAD = 6  # about the ratio of the work on replicates to that of another thread
 _ROWS_PER_BLOCK = 1.2e7  # of all replicates of a block
 _MOST_ROWS_AT_ONCE = 5e8  # of the replicates in memory, about 6 bytes each
 
@@ -73,14 +74,18 @@ def map_blocks(
     seed: SeedSequence,
     rows: float,
     threads: bool = False,
+    other_threads: int = 0,
     show: bool | None = None,
 ) -> Floats:
     """Return the values of a function of blocks of replicates of so many rows, one row per replicate, in their order.
 
-    A block is so small that an interruption takes effect within a fraction of a second.
+    A block is so small that an interruption takes effect within a fraction of a second. `other_threads` work meanwhile:
+    where cores are many, each of them keeps one.
     """
     key, count = stream_key(seed, PURPOSES.index(purpose)), check_resample_count(n_resamples)
-    workers = max(1, min(available_cores(), int(_MOST_ROWS_AT_ONCE / max(rows, 1)))) if threads else 1
+    cores = available_cores()
+    cores -= min(other_threads, cores // _CORES_PER_OTHER_THREAD)
+    workers = max(1, min(cores, int(_MOST_ROWS_AT_ONCE / max(rows, 1)))) if threads else 1
     least = _BLOCKS_PER_THREAD * workers if workers > 1 else 1
     block = max(1, min(int(_ROWS_PER_BLOCK / max(rows, 1)), -(-count // least)))
     blocks = [Streams(key, first, min(block, count - first)) for first in range(0, count, block)]
