@@ -105,13 +105,13 @@ def against_scikit_learn() -> bool:
 
 def every_metric() -> bool:
     y, p = rows(1_000_000)
-    build = seconds(lambda: cb.ScoreTable.from_arrays(y, p), 5)
     table = cb.ScoreTable.from_arrays(y, p)
-    print(f"\n1,000,000 float64 rows: every binary metric on a table, against building it ({build * 1e3:.0f} ms)")
+    curve = seconds(lambda: calibration_curve(y, p, n_bins=10, strategy="quantile"), 5)
+    print(f"\n1,000,000 float64 rows: every binary metric on a table, against calibration_curve ({curve * 1e3:.0f} ms)")
     results = []
     for name in cb.metrics.metric_names("binary"):
         mine = seconds(partial(cb.METRICS[name](), table), 5)
-        results.append(report(f"{name} ({mine * 1e3:.1f} ms)", f"{mine / build:.2f}", "<= 2", mine <= 2 * build))
+        results.append(report(f"{name} ({mine * 1e3:.1f} ms)", f"{mine / curve:.2f}", "<= 1", mine <= curve))
     return all(results)
 
 

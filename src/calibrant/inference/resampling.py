@@ -83,9 +83,7 @@ def map_blocks(
     where cores are many, each of them keeps one.
     """
     key, count = stream_key(seed, PURPOSES.index(purpose)), check_resample_count(n_resamples)
-    cores = available_cores()
-    cores -= min(other_threads, cores // _CORES_PER_OTHER_THREAD)
-    workers = max(1, min(cores, int(_MOST_ROWS_AT_ONCE / max(rows, 1)))) if threads else 1
+    workers = _worker_count(rows, other_threads) if threads else 1
     least = _BLOCKS_PER_THREAD * workers if workers > 1 else 1
     block = max(1, min(int(_ROWS_PER_BLOCK / max(rows, 1)), -(-count // least)))
     blocks = [Streams(key, first, min(block, count - first)) for first in range(0, count, block)]
@@ -95,6 +93,13 @@ def map_blocks(
     finally:
         if rows >= THREADS_FROM_IN_KERNEL:  # little memory is used again by the next table
             _kernels.free_memory()
+
+
+def _worker_count(rows: float, other_threads: int) -> int:
+    """Return the number of threads for replicates of so many rows, beside other threads."""
+    cores = available_cores()
+    cores -= min(other_threads, cores // _CORES_PER_OTHER_THREAD)
+    return max(1, min(cores, int(_MOST_ROWS_AT_ONCE / max(rows, 1))))
 
 
 def map_replicates(
