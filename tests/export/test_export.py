@@ -1,5 +1,6 @@
 """Calibrators in files, in databases and in ONNX: the same numbers there as here."""
 
+import contextlib
 import json
 import pickle
 import sqlite3
@@ -312,13 +313,18 @@ def test_duckdb_gives_the_same_values(name):
     assert np.abs(np.array(found, dtype=float)[:, 0] - EVERY[name](scores)).max() <= 1e-12
 
 
+@pytest.fixture
+def sqlite():
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        yield connection
+
+
 @every
-def test_sqlite_gives_the_same_values(name):
+def test_sqlite_gives_the_same_values(name, sqlite):
     scores = scores_for(name)
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE rows (i INTEGER PRIMARY KEY, s REAL)")
-    connection.executemany("INSERT INTO rows VALUES (?, ?)", list(enumerate(scores.tolist())))
-    found = connection.execute(f"SELECT {cb.to_sql(EVERY[name], 's', 'sqlite')} FROM rows ORDER BY i").fetchall()
+    sqlite.execute("CREATE TABLE rows (i INTEGER PRIMARY KEY, s REAL)")
+    sqlite.executemany("INSERT INTO rows VALUES (?, ?)", list(enumerate(scores.tolist())))
+    found = sqlite.execute(f"SELECT {cb.to_sql(EVERY[name], 's', 'sqlite')} FROM rows ORDER BY i").fetchall()
     assert np.abs(np.array(found, dtype=float)[:, 0] - EVERY[name](scores)).max() <= 1e-12
 
 
@@ -333,32 +339,29 @@ def test_databases_return_null_where_python_refuses(name):
 
 
 @pytest.mark.parametrize("column", ['we"ird; DROP TABLE x', "select", "t.p", ("t", "score"), "größe"])
-def test_names_are_quoted(column):
-    connection = sqlite3.connect(":memory:")
+def test_names_are_quoted(column, sqlite):
     name = column if isinstance(column, str) else column[-1]
     quoted = '"' + name.replace('"', '""') + '"'
-    connection.execute(f"CREATE TABLE t ({quoted} REAL)")
-    connection.execute("INSERT INTO t VALUES (0.25)")
-    ((found,),) = connection.execute(f"SELECT {cb.to_sql(EVERY['beta'], column, 'sqlite')} FROM t").fetchall()
+    sqlite.execute(f"CREATE TABLE t ({quoted} REAL)")
+    sqlite.execute("INSERT INTO t VALUES (0.25)")
+    ((found,),) = sqlite.execute(f"SELECT {cb.to_sql(EVERY['beta'], column, 'sqlite')} FROM t").fetchall()
     assert found == pytest.approx(EVERY["beta"]([0.25])[0], abs=1e-12)
 
 
-def test_sqlite_does_not_take_text_for_a_score():
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE r (s REAL, words TEXT)")
-    connection.execute("INSERT INTO r VALUES (0.3, 'n/a')")
+def test_sqlite_does_not_take_text_for_a_score(sqlite):
+    sqlite.execute("CREATE TABLE r (s REAL, words TEXT)")
+    sqlite.execute("INSERT INTO r VALUES (0.3, 'n/a')")
     with pytest.raises(sqlite3.OperationalError, match="no such column"):
-        connection.execute(f"SELECT {cb.to_sql(EVERY['beta'], 'scroe', 'sqlite')} FROM r")
-    (found,) = connection.execute(f"SELECT {cb.to_sql(EVERY['beta'], 'words', 'sqlite')} FROM r").fetchall()
+        sqlite.execute(f"SELECT {cb.to_sql(EVERY['beta'], 'scroe', 'sqlite')} FROM r")
+    (found,) = sqlite.execute(f"SELECT {cb.to_sql(EVERY['beta'], 'words', 'sqlite')} FROM r").fetchall()
     assert found == (None,)
 
 
-def test_sql_of_a_thousand_steps_is_shallow():
+def test_sql_of_a_thousand_steps_is_shallow(sqlite):
     rng = np.random.default_rng(0)
     p = np.sort(rng.random(4000))
     cal = cb.BinningAverage(n_bins=2000).fit(p, rng.random(4000) < p)
-    connection = sqlite3.connect(":memory:")
-    ((found,),) = connection.execute(f"SELECT {cb.to_sql(cal, 's', 'sqlite')} FROM (SELECT 0.25 AS s)").fetchall()
+    ((found,),) = sqlite.execute(f"SELECT {cb.to_sql(cal, 's', 'sqlite')} FROM (SELECT 0.25 AS s)").fetchall()
     assert found == cal([0.25])[0]
 
 

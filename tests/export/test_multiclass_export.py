@@ -1,5 +1,6 @@
 """Multiclass calibrators in files, databases and ONNX: the same numbers there as here."""
 
+import contextlib
 import json
 import sqlite3
 
@@ -185,11 +186,11 @@ def test_duckdb_gives_the_same_class_probabilities(name):
 @closed
 def test_sqlite_gives_the_same_class_probabilities(name):
     scores = scores_for(name)
-    connection = loaded(sqlite3.connect(":memory:"), scores)
     rows_in = ((i, *row) for i, row in enumerate(scores.tolist()))
-    connection.executemany("INSERT INTO scored VALUES (?, ?, ?, ?, ?)", rows_in)
     found = cb.to_sql(FITTED[name], columns={label: f"p{j}" for j, label in enumerate(LABELS)}, dialect="sqlite")
-    values = connection.execute(f"SELECT {', '.join(found.values())} FROM scored ORDER BY i").fetchall()
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        loaded(connection, scores).executemany("INSERT INTO scored VALUES (?, ?, ?, ?, ?)", rows_in)
+        values = connection.execute(f"SELECT {', '.join(found.values())} FROM scored ORDER BY i").fetchall()
     assert np.abs(np.array(values, dtype=float) - expected(name, scores)).max() <= 1e-12
 
 

@@ -206,6 +206,7 @@ def in_database(engine, columns, expression):
         rows = [(i, *row) for i, row in enumerate(columns.tolist())]
         connection.executemany(f"INSERT INTO rows VALUES ({marks})", rows)
     found = connection.execute(f"SELECT {expression} FROM rows ORDER BY i").fetchall()
+    connection.close()
     return np.array(found, dtype=float)[:, 0]
 
 

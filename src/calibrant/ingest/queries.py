@@ -106,6 +106,7 @@ def from_query(
     >>> _ = shop.executemany("INSERT INTO scores VALUES (?, ?, ?)", [(0, 0.2, "a"), (1, 0.7, "b"), (1, 0.7, "a")])
     >>> from_query(shop, "SELECT event AS y, score AS p FROM scores WHERE country = ?", ("a",))
     ScoreTable(2 rows, 2 distinct scores, 1 positives)
+    >>> shop.close()
     """
     tables = tables_from_query(
         connection,
@@ -169,6 +170,7 @@ def tables_from_query(
     >>> tables = tables_from_query(connection, "SELECT * FROM rows", by="day")
     >>> tables["p", "tue"].prevalence
     1.0
+    >>> connection.close()
     """
     models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)

@@ -83,6 +83,7 @@ def test_sql_selects_the_rows_of_the_mask(dialect):
         sql = f"SELECT count(*) FROM rows WHERE {each.to_sql(dialect)}"
         assert connection.execute(sql).fetchone()[0] == each.mask(table).sum(), sql
     assert connection.execute("SELECT count(*) FROM rows").fetchone()[0] == len(frame)
+    connection.close()
 
 
 def test_several_conditions_and_other_names_of_columns():
