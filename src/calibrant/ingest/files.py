@@ -1,6 +1,8 @@
 """`scan`: Parquet, CSV and JSON lines files, read and counted in batches."""
 
+import errno
 import re
+import stat
 from collections.abc import Sequence
 from glob import glob
 from os import PathLike, curdir, fspath, walk
@@ -256,9 +258,14 @@ def _expand(each: str) -> list[str]:
 
 
 def _is_file(path: Path) -> bool:
+    """Return whether the path names a regular file; not by `Path.is_file`, which since Python 3.14 hides all errors."""
     try:
-        return path.is_file()
-    except OSError as error:  # a name or a path that is too long
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a null character is a ValueError
+        return False
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
         shown = path.name if len(path.name) <= _NAME_SHOWN else path.name[:_NAME_SHOWN] + "..."
         raise InputError(f"There is no file {shown!r}: {error.strerror}.", argument="paths", value=str(path)) from error
 
