@@ -177,7 +177,7 @@ def main() -> None:
 def write(name: str, rows: list[dict[str, Any]]) -> None:
     """Write a table with three significant digits of each real number."""
     with (STUDIES / name).open("w", newline="") as out:
-        writer = csv.DictWriter(out, fieldnames=list(rows[0]))
+        writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         for row in rows:
             writer.writerow({key: v if isinstance(v, (str, int)) else f"{v:.3g}" for key, v in row.items()})
