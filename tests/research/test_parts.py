@@ -14,7 +14,7 @@ STUDIES = Path(command.__file__).parent / "studies"
 MEASURED = {
     "corruption.csv", "corruption_summary.csv", "interrupts.csv", "monitor_speed.csv", "monitor_status.csv",
     "service.txt", "service_kill.json", "service_load.json", "service_pages.csv", "spark.csv",
-    "spark_model.csv", "spark_workers.csv", "wheels.csv", "free_threading.csv",
+    "spark_model.csv", "spark_workers.csv", "wheels.csv", "free_threading.csv", "sixteen_cores.csv",
 }  # fmt: skip
 
 

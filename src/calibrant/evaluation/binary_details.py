@@ -199,42 +199,42 @@ class BinaryDetails(LogOddsDetails):
     equivalence: Equivalence
     measured: MeasuredTable
 
-    @cached_property
+    @property
     def coefficients(self) -> tuple[Estimate, ...]:
         """Calibration in the large, calibration slope and Cox's intercept, where they exist."""
         return self.measured.coefficients
 
-    @cached_property
+    @property
     def levels(self) -> CalibrationLevels | None:
         """Levels of calibration: mean, weak and moderate; None if nothing is tested."""
         return self.measured.levels
 
-    @cached_property
+    @property
     def other_tests(self) -> tuple[TestResult, ...]:
         """Tests that do not decide the verdict; some are undefined for few rows, or for scores of 0 and 1 only."""
         return self.measured.other_tests
 
-    @cached_property
+    @property
     def decomposition(self) -> CorpDecomposition:
         """CORP decomposition of the Brier score."""
         return self.measured.decomposition
 
-    @cached_property
+    @property
     def cumulative(self) -> CumulativeDifferences:
         """ECCE with its null band and test."""
         return self.measured.cumulative
 
-    @cached_property
+    @property
     def sensitivity(self) -> Sensitivity:
         """TCE at other significance levels and ECC at other cost ratios, for the sliders of the report."""
         return self.measured.sensitivity
 
-    @cached_property
+    @property
     def reliability(self) -> Breakdown:
         """Bins of the reliability diagram of the report: of equal information where scores crowd an end, else ACE's."""
         return self.measured.reliability
 
-    @cached_property
+    @property
     def rejection_profile(self) -> RejectionProfile | None:
         """Decisions of the test of TCE within each bin, for its diagram."""
         return self.measured.rejection_profile
