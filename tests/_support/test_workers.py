@@ -10,7 +10,7 @@ import time
 import pytest
 
 from calibrant._support import workers
-from calibrant._support.workers import available_cores, map_in_threads, run_together
+from calibrant._support.workers import available_cores, map_ahead, map_in_threads, run_together
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,45 @@ def test_results_keep_their_order(threads):
 def test_two_functions_return_their_results(threads):
     both = threading.Barrier(2 if threads else 1)
     assert run_together(lambda: (both.wait(10), 1)[1], lambda: (both.wait(10), "two")[1], threads=threads) == (1, "two")
+
+
+@pytest.mark.parametrize(("threads", "ahead"), [(1, 0), (1, 3), (3, 2), (2, 100)])
+def test_items_are_started_ahead_and_finished_in_order(threads, ahead):
+    begun, finished, caller = [], [], threading.current_thread()
+
+    def start(item, submit):
+        assert threading.current_thread() is caller
+        begun.append(item)
+        square = submit(lambda: (threading.current_thread(), item**2))
+
+        def finish():
+            thread, value = square()
+            assert thread is not caller
+            finished.append(item)
+            return value, len(begun)
+
+        return finish
+
+    found = list(map_ahead(start, range(20), threads, ahead))
+    assert [value for value, _ in found] == [x**2 for x in range(20)]
+    assert [count for _, count in found] == [min(item + ahead + 1, 20) for item in range(20)]
+    assert begun == finished == list(range(20))
+
+
+def test_an_error_of_submitted_work_is_raised_and_drops_the_rest():
+    begun = []
+
+    def work(item):
+        begun.append(item)
+        if item == 3:
+            raise KeyError("stop")
+
+    def start(item, submit):
+        return submit(lambda: work(item))
+
+    with pytest.raises(KeyError, match="stop"):
+        list(map_ahead(start, range(10_000), 2, 4))
+    assert len(begun) <= 9
 
 
 def test_work_that_has_not_begun_is_dropped_after_an_error():

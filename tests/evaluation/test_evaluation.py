@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.evaluation import group_evaluation
 from calibrant.evaluation.results import Evaluation
 from calibrant.inference.decision import decide
 from calibrant.inference.design import Design
@@ -107,6 +108,29 @@ def test_groups_are_evaluated_alone_and_adjusted():
     )
     assert "By group" in repr(found)
     assert "By group" in found._repr_html_()
+
+
+@pytest.mark.parametrize("n_groups", [3, 40])
+def test_groups_that_are_started_ahead_have_the_results_of_each_alone(monkeypatch, n_groups):
+    """Groups of any size, with ties, without events, and larger than groups that are started ahead."""
+    rng = np.random.default_rng(3)
+    p = np.concatenate([rng.random(3000), np.round(rng.beta(0.5, 20, 3000), 2), rng.random(12_000)])
+    y = (rng.random(p.size) < p**1.2).astype(int)
+    by = np.concatenate([rng.integers(0, n_groups - 1, 6000), np.full(12_000, n_groups - 1)])
+    y[by == 0] = 0
+    options = {"metrics": ["ece", "tce", "brier", "auc", "mcb"], "margin": cb.AbsoluteMargin(0.02), "n_resamples": 49}
+
+    def evaluate(cores, lock=True):
+        monkeypatch.setattr(group_evaluation, "available_cores", lambda: cores)
+        monkeypatch.setattr(group_evaluation, "has_interpreter_lock", lambda: lock)
+        found = cb.evaluate(y, p, by=by, **options)
+        return found.to_json(), [metric.null.replicates.tobytes() for metric in found.groups[1].metrics.values()]
+
+    alone = evaluate(1)
+    assert evaluate(2) == evaluate(5) == evaluate(3, lock=False) == alone
+    own = cb.evaluate(y[by == 1], p[by == 1], **options)
+    group = cb.evaluate(y, p, by=by, **options).groups[1]
+    assert [metric.interval for metric in group.metrics.values()] == [m.interval for m in own.metrics.values()]
 
 
 def test_groups_by_time_are_ordered():

@@ -2,18 +2,23 @@
 
 import math
 import os
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["available_cores", "map_in_threads", "run_together"]
+__all__ = ["Submit", "available_cores", "has_interpreter_lock", "map_ahead", "map_in_threads", "run_together"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+# Begins a call in another thread; returns the function that waits for its result.
+Submit: TypeAlias = Callable[[Callable[[], Any]], Callable[[], Any]]
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _LONGEST_WAIT = 0.2  # seconds
@@ -37,6 +42,11 @@ def _quota() -> int:
         return os.cpu_count() or 1
 
 
+def has_interpreter_lock() -> bool:
+    """Return whether one thread at a time runs Python: so in all but free-threaded builds."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
 def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int) -> Iterator[R]:
     """Yield the results in order.
 
@@ -58,6 +68,32 @@ def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int)
         futures = deque(pool.submit(run, item) for item in items)
         while futures:
             yield _result(futures.popleft())
+
+
+def map_ahead(
+    start: Callable[[T, Submit], Callable[[], R]], items: Iterable[T], threads: int, ahead: int
+) -> Iterator[R]:
+    """Yield the results in order; Python runs in the caller's thread only.
+
+    `start` begins work of an item that needs no Python lock in other threads, by its second argument, and returns the
+    function that finishes the item. So many items are started `ahead` of the one that is finished. Work that has not
+    begun is dropped if the caller stops or is interrupted.
+    """
+    work = _Work(getattr(_of_thread, "work", None))
+    with _pool(work, threads) as pool:
+
+        def submit(function: Callable[[], Any]) -> Callable[[], Any]:
+            return partial(_result, pool.submit(function))
+
+        begun: deque[Callable[[], R]] = deque()
+        for item in items:
+            work.check()
+            begun.append(start(item, submit))
+            if len(begun) > ahead:
+                yield begun.popleft()()
+        while begun:
+            work.check()
+            yield begun.popleft()()
 
 
 def run_together(first: Callable[[], T], second: Callable[[], R], *, threads: bool) -> tuple[T, R]:

@@ -1,7 +1,7 @@
 """Evaluation of the predicted probabilities of one table."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError, Note
-from calibrant._support.workers import available_cores, run_together
+from calibrant._support.workers import Submit, available_cores, run_together
 from calibrant.evaluation.binary_details import BinaryDetails, MeasuredTable
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
@@ -34,7 +34,14 @@ from calibrant.metrics.metric import Metric, has_bins
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["LOG_ODDS_ERROR", "PanelValues", "complete_evaluation", "evaluate_table", "rejection_breakdown"]
+__all__ = [
+    "LOG_ODDS_ERROR",
+    "PanelValues",
+    "complete_evaluation",
+    "evaluate_table",
+    "rejection_breakdown",
+    "start_table",
+]
 
 LOG_ODDS_ERROR = "log-odds error"
 
@@ -70,29 +77,73 @@ class _Resampled:
     metrics: Mapping[str, tuple[Interval, Null]]
     ace: Replicates | None
 
+
+@dataclass(frozen=True, eq=False)
+class MeasuredSample:
+    """A sample and the values of its metrics; its replicates may be started before they are needed."""
+
+    sample: BinarySample
+    panel: PanelValues
+    settings: Settings
+
     @classmethod
-    def draw(
-        cls, sample: BinarySample, panel: PanelValues, settings: Settings, seed: SeedSequence, **options: Any
-    ) -> "_Resampled":
-        """Resample the metrics of a panel that have a value; options as for `resample_metrics`."""
-        metrics = {name: metric for name, metric in settings.metrics.items() if panel.exists(name)}
-        of_margin = [ACE()] if settings.is_absolute else []
+    def measure(
+        cls,
+        table: ScoreTable,
+        settings: Settings,
+        *,
+        rows: PairedRows | None = None,
+        stored: StoredReplicates | None = None,
+        measured: PanelValues | None = None,
+    ) -> "MeasuredSample":
+        """Measure a table, unless its values are known."""
+        panel = measured or PanelValues.measure(table, settings)
+        return cls(BinarySample(table, rows, stored, panel.partitions), panel, settings)
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics of the panel that have a value."""
+        return {name: metric for name, metric in self.settings.metrics.items() if self.panel.exists(name)}
+
+    def start(self, submit: Submit, seed: SeedSequence) -> None:
+        """Begin to draw the replicates in other threads, where the kernel draws them."""
+        metrics = [*self.metrics.values(), *self._of_margin]
+        self.sample.start(metrics, submit, n_resamples=self.settings.n_resamples, seed=seed)
+
+    def resample(self, seed: SeedSequence, **options: Any) -> _Resampled:
+        """Resample the metrics; options as for `resample_metrics`."""
+        metrics, table = self.metrics, self.sample.table
         found = resample_metrics(
-            [*metrics.values(), *of_margin],
-            sample,
-            values=[*(panel.values[name] for name in metrics), *(metric.value(sample.table) for metric in of_margin)],
+            [*metrics.values(), *self._of_margin],
+            self.sample,
+            values=[
+                *(self.panel.values[name] for name in metrics),
+                *(metric.value(table) for metric in self._of_margin),
+            ],
             seed=seed,
-            n_resamples=settings.n_resamples,
+            n_resamples=self.settings.n_resamples,
             skip_missing=True,
             **options,
         )
-        level, known = settings.confidence_level, zip(metrics, found, strict=False)
+        level, known = self.settings.confidence_level, zip(metrics, found, strict=False)
         both = {
             name: (Interval.from_replicates(each, level), Null.from_replicates(each, level))
             for name, each in known
             if each.exists
         }
-        return cls(both, found[-1] if settings.is_absolute else None)
+        return _Resampled(both, found[-1] if self._of_margin else None)
+
+    @property
+    def _of_margin(self) -> list[Metric]:
+        """The metric of an absolute margin."""
+        return [ACE()] if self.settings.is_absolute else []
+
+
+def start_table(table: ScoreTable, settings: Settings, seed: SeedSequence, submit: Submit) -> Callable[[], Evaluation]:
+    """Begin to evaluate a table of independent rows; the result finishes it. `submit` begins work in other threads."""
+    started = MeasuredSample.measure(table, settings)
+    started.start(submit, seed)
+    return partial(evaluate_table, table, settings, seed, show=False, started=started)
 
 
 def evaluate_table(
@@ -106,12 +157,14 @@ def evaluate_table(
     stored: StoredReplicates | None = None,
     design: Design | None = None,
     measured: PanelValues | None = None,
+    started: MeasuredSample | None = None,
 ) -> Evaluation:
     """Evaluate one table, without groups.
 
     `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `stored` holds bootstrap
-    replicates that were drawn for several tables; `measured` are the values of the table, if they are known. A `design`
-    that is given is also that of the details; the caller lets it forget its arrays when they are complete.
+    replicates that were drawn for several tables; `measured` are the values of the table, if they are known; `started`
+    is the sample whose replicates were started. A `design` that is given is also that of the details; the caller lets
+    it forget its arrays when they are complete.
     """
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
@@ -123,12 +176,13 @@ def evaluate_table(
     complete = large and is_own  # the details share much work with the decision
 
     def measure() -> tuple[PanelValues, MeasuredTable, _Resampled]:
-        panel = measured or PanelValues.measure(table, settings)
+        clusters = None if few_clusters else rows
+        sample = started or MeasuredSample.measure(table, settings, rows=clusters, stored=stored, measured=measured)
+        panel = sample.panel
         tested, ece = panel.breakdowns[_test_based(panel.breakdowns)], _breakdown_of_ece(panel.breakdowns)
         details = MeasuredTable(table, design, tested, ece, settings, seed)
-        sample = BinarySample(table, None if few_clusters else rows, stored, panel.partitions)
         options = {"show": show, "other_threads": 1 + complete if threads else 0}
-        resample = partial(_Resampled.draw, sample, panel, settings, seed, **options)
+        resample = partial(sample.resample, seed, **options)
         others = details.complete if complete else lambda: None
         resampled, _ = run_together(resample, others, threads=threads and complete)
         return panel, details, resampled

@@ -8,8 +8,8 @@ from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Column
-from calibrant.evaluation.binary import complete_evaluation, evaluate_table
-from calibrant.evaluation.pipeline import ROW_OPTIONS, GroupedSample, Kind
+from calibrant.evaluation.binary import complete_evaluation, evaluate_table, start_table
+from calibrant.evaluation.pipeline import ROW_OPTIONS, GroupedSample, Kind, Starter
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings
 from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows, read_rows
@@ -101,6 +101,18 @@ def _evaluate(sample: _Sample, settings: Settings, seed: SeedSequence, progress:
     return evaluate_table(sample.table, settings, seed, show=progress, rows=sample.rows, few_clusters=few)
 
 
+def _starter(whole: _Sample) -> Starter[_Sample] | None:
+    """Return the function that begins the evaluation of a group of independent rows; None for weights and clusters."""
+    if whole.table.importance or whole.n_clusters is not None:
+        return None
+    return lambda sample, settings, seed, submit: start_table(sample.table, settings, seed, submit)
+
+
 BINARY = Kind(
-    "binary", _read, _evaluate, options=("costs", "metrics", "pos_label", *ROW_OPTIONS), complete=complete_evaluation
+    "binary",
+    _read,
+    _evaluate,
+    options=("costs", "metrics", "pos_label", *ROW_OPTIONS),
+    complete=complete_evaluation,
+    starter=_starter,
 )

@@ -1,17 +1,17 @@
 """Evaluation of groups, for all kinds of forecast; p-values are adjusted for the number of groups."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from calibrant._support.errors import Note
 from calibrant._support.progress import progress_bar
-from calibrant._support.workers import available_cores, map_in_threads
+from calibrant._support.workers import Submit, available_cores, has_interpreter_lock, map_ahead, map_in_threads
 from calibrant.evaluation.results import Evaluation
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.resampling import MIN_CLUSTERS
+from calibrant.inference.resampling import MIN_CLUSTERS, THREADS_FROM_IN_KERNEL
 
 __all__ = ["CountedRows", "adjust_groups", "evaluate_groups"]
 
@@ -27,12 +27,15 @@ class CountedRows(Protocol):
 S = TypeVar("S", bound=CountedRows)
 
 _MOST_THREADS = 4  # of groups: more wait for Python's lock
+_ROWS_PER_THREAD = 200  # the kernel needs as long for them as Python for a group; more threads would only wait for it
+_STARTED_PER_THREAD = 4
 
 
 def evaluate_groups(
     whole: Evaluation,
     samples: Mapping[Any, S | None],
     evaluate: Callable[[S], Evaluation],
+    start: Callable[[S, Submit], Callable[[], Evaluation]] | None = None,
     *,
     name: str | None,
     progress: bool | None,
@@ -40,14 +43,32 @@ def evaluate_groups(
     """Evaluate the sample of each group and return the whole with its groups.
 
     `samples` has None for a group in which no row is used. Notes name these groups, and those with too few clusters.
+    `start` begins the evaluation of a group and returns the function that finishes it, if the kind has it.
     """
     used = {key: sample for key, sample in samples.items() if sample is not None}
-    # The kernel works on one group while Python prepares another.
-    evaluated = map_in_threads(evaluate, list(used.values()), min(available_cores(), _MOST_THREADS))
+    evaluated = _each_group(list(used.values()), evaluate, start, whole.n_rows)
     results = progress_bar(evaluated, len(used), "evaluating groups", show=progress)
     found = dict(zip(used, results, strict=True))
     notes = _empty_groups(samples), _few_clusters(samples)
     return replace(whole, groups=adjust_groups(found), by=name, own_notes=(*whole.own_notes, *chain(*notes)))
+
+
+def _each_group(
+    samples: list[S],
+    evaluate: Callable[[S], Evaluation],
+    start: Callable[[S, Submit], Callable[[], Evaluation]] | None,
+    n_rows: float,
+) -> Iterator[Evaluation]:
+    """Yield the evaluations of groups; the kernel works on some of them while Python works on another.
+
+    Small groups are started ahead, and Python runs in one thread: two would wait for its lock. Large ones are evaluated
+    in threads, and use threads themselves.
+    """
+    cores, rows = available_cores(), n_rows / max(len(samples), 1)
+    if start is None or cores == 1 or rows >= THREADS_FROM_IN_KERNEL or not has_interpreter_lock():
+        return map_in_threads(evaluate, samples, min(cores, _MOST_THREADS))
+    threads = min(cores, 1 + int(rows / _ROWS_PER_THREAD))
+    return map_ahead(start, samples, threads, _STARTED_PER_THREAD * threads)
 
 
 def _empty_groups(samples: Mapping[Any, S | None]) -> list[Note]:

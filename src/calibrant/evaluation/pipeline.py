@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from numpy.random import SeedSequence
 
 from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant._support.workers import Submit
 from calibrant.evaluation.group_evaluation import CountedRows, evaluate_groups
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import FEWER_RESAMPLES, Settings, check_settings
@@ -14,11 +15,13 @@ from calibrant.inference.resampling import check_clusters
 from calibrant.metrics.bins import Quantile, choose_bins
 from calibrant.tables.rows import Rows
 
-__all__ = ["ROW_OPTIONS", "GroupedSample", "Kind", "evaluate_kind"]
+__all__ = ["ROW_OPTIONS", "GroupedSample", "Kind", "Starter", "evaluate_kind"]
 
 ROW_OPTIONS = ("sample_weight", "frequency", "missing")
 
 S = TypeVar("S", bound=CountedRows)
+# From (sample, settings, seed, function that begins work in threads) to the function that finishes the evaluation.
+Starter: TypeAlias = Callable[[S, Settings, SeedSequence, Submit], Callable[[], Evaluation]]
 
 _MOST_COMPLETE_GROUPS = 20
 
@@ -71,6 +74,8 @@ class Kind(Generic[S]):
     complete : callable
         Computes results that the verdict does not need, so that text, diagrams and reports compute nothing. Many groups
         compute them on demand.
+    starter : callable
+        From the sample of all rows to a `Starter` for its groups; None where threads evaluate whole groups.
     """
 
     name: str
@@ -79,6 +84,7 @@ class Kind(Generic[S]):
     options: tuple[str, ...] = ROW_OPTIONS
     resamples_groups: bool = True
     complete: Callable[[Evaluation], None] = lambda whole: None
+    starter: Callable[[S], Starter[S] | None] = lambda whole: None
 
 
 def evaluate_kind(
@@ -110,10 +116,12 @@ def evaluate_kind(
     whole = kind.evaluate(sample.whole, settings, seed, progress)
     kind.complete(whole)
     alone = settings if kind.resamples_groups or settings.metrics else replace(settings, n_resamples=0)
+    starter = kind.starter(sample.whole)
     found = evaluate_groups(
         whole,
         sample.groups,
         lambda own: kind.evaluate(own, alone, seed, False),
+        None if starter is None else lambda own, submit: starter(own, alone, seed, submit),
         name=sample.group_name,
         progress=progress,
     )

@@ -5,10 +5,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.random import SeedSequence
 
 from calibrant import _kernels
 from calibrant._support.random_streams import Stream, Streams
 from calibrant._support.typing import Floats, Ints
+from calibrant._support.workers import Submit
 from calibrant.inference.replicate_plans import MetricPlan, Sizes
 from calibrant.inference.resampling import CountSampler, compact
 from calibrant.metrics.metric import Metric
@@ -40,6 +42,10 @@ class BinaryReplicates:
         self._plan = MetricPlan(table, metrics, partitions)
         options = {"takes_draws": takes_draws, "in_clusters": in_clusters}
         self._sampler = CountSampler(table, self._plan.of_counts(), **options)
+
+    def start(self, submit: Submit, *, n_resamples: int, seed: SeedSequence) -> None:
+        """Begin to add up the replicates in other threads; `bootstrap` and `null` wait for them."""
+        self._sampler.start(submit, n_resamples=n_resamples, seed=seed)
 
     def bootstrap(self, streams: Streams) -> Floats:
         """Return the values of bootstrap replicates, one row each."""

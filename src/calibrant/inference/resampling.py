@@ -7,6 +7,7 @@ bitwise identical on both kernels, for any number of threads, and independent of
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from calibrant._support.option_checks import check_resample_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import Stream, Streams, stream_key
 from calibrant._support.typing import Column, Floats, Ints, Weights
-from calibrant._support.workers import available_cores, map_in_threads
+from calibrant._support.workers import Submit, available_cores, map_in_threads
 from calibrant.inference.signed_residuals import SignedResiduals
 from calibrant.tables.residuals import event_squares
 from calibrant.tables.rows import Rows, repeated_rows
@@ -82,17 +83,24 @@ def map_blocks(
     A block is so small that an interruption takes effect within a fraction of a second. `other_threads` work meanwhile:
     where cores are many, each of them keeps one.
     """
-    key, count = stream_key(seed, PURPOSES.index(purpose)), check_resample_count(n_resamples)
     workers = _worker_count(rows, other_threads) if threads else 1
-    least = _BLOCKS_PER_THREAD * workers if workers > 1 else 1
-    block = max(1, min(int(_ROWS_PER_BLOCK / max(rows, 1)), -(-count // least)))
-    blocks = [Streams(key, first, min(block, count - first)) for first in range(0, count, block)]
+    blocks = replicate_blocks(purpose, n_resamples=n_resamples, seed=seed, rows=rows, workers=workers)
     try:
         found = map_in_threads(function, blocks, workers)
         return np.concatenate(list(progress_bar(found, len(blocks), f"resampling ({purpose})", show=show)))
     finally:
         if rows >= THREADS_FROM_IN_KERNEL:  # little memory is used again by the next table
             _kernels.free_memory()
+
+
+def replicate_blocks(
+    purpose: str, *, n_resamples: int, seed: SeedSequence, rows: float, workers: int = 1
+) -> list[Streams]:
+    """Return the streams of the replicates of a table of so many rows, in blocks for so many threads."""
+    key, count = stream_key(seed, PURPOSES.index(purpose)), check_resample_count(n_resamples)
+    least = _BLOCKS_PER_THREAD * workers if workers > 1 else 1
+    block = max(1, min(int(_ROWS_PER_BLOCK / max(rows, 1)), -(-count // least)))
+    return [Streams(key, first, min(block, count - first)) for first in range(0, count, block)]
 
 
 def _worker_count(rows: float, other_threads: int) -> int:
@@ -156,6 +164,7 @@ class CountSampler:
     """Replicates of a table of counts: of its rows one by one or, where scores have many rows, of their counts.
 
     `kernel` measures the sums of a plan; see `calibrant._kernels`. With `takes_draws` it also measures given rows.
+    Sums of replicates may be started in other threads before they are needed.
     """
 
     def __init__(
@@ -169,6 +178,15 @@ class CountSampler:
         self.table, self.by_rows = table, samples_rows(table)
         known, options = plan or _kernels.Plan(), {"by_rows": takes_draws or self.by_rows, "in_clusters": in_clusters}
         self.kernel = _kernels.replicates(table.score, table.n, table.k, known, **options)
+        self._started: dict[Streams, Callable[[], _kernels.ReplicateSums]] = {}
+
+    def start(self, submit: Submit, *, n_resamples: int, seed: SeedSequence) -> None:
+        """Begin to compute the sums of all replicates, if the kernel draws them."""
+        if not self.by_rows:
+            return
+        for purpose, measure in (("bootstrap", self.kernel.resample), ("null", self.kernel.simulate)):
+            for block in replicate_blocks(purpose, n_resamples=n_resamples, seed=seed, rows=self.table.size):
+                self._started[block] = submit(partial(measure, block.key, block.first, block.count))
 
     def bootstrap(self, stream: Stream) -> tuple[Ints, Ints]:
         """Return the rows and the events of each score in a bootstrap replicate."""
@@ -187,6 +205,8 @@ class CountSampler:
 
     def bootstrap_sums(self, streams: Streams) -> _kernels.ReplicateSums:
         """Return the sums of bootstrap replicates."""
+        if streams in self._started:
+            return self._started.pop(streams)()
         if self.by_rows:
             return self.kernel.resample(streams.key, streams.first, streams.count)
         n, k = zip(*map(self.bootstrap, streams), strict=True)
@@ -194,6 +214,8 @@ class CountSampler:
 
     def null_sums(self, streams: Streams) -> _kernels.ReplicateSums:
         """Return the sums of null replicates."""
+        if streams in self._started:
+            return self._started.pop(streams)()
         if self.by_rows:
             return self.kernel.simulate(streams.key, streams.first, streams.count)
         k = np.array([self.null(stream) for stream in streams])

@@ -7,11 +7,13 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.random import SeedSequence
 
 from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Streams
 from calibrant._support.typing import Bools, Column, Floats, Ints
+from calibrant._support.workers import Submit
 from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
@@ -129,6 +131,11 @@ class BinarySample:
         if self.rows is not None and self.is_clustered:
             return bootstrap_clusters(self.table, self.rows, metrics, self.partitions)
         return bootstrap_weights(self.table, metrics, self.partitions)
+
+    def start(self, metrics: Sequence[Metric], submit: Submit, *, n_resamples: int, seed: SeedSequence) -> None:
+        """Begin to draw replicates of these metrics in other threads, if the kernel draws them and rows are few."""
+        if self.has_exact_null and self.table.size < THREADS_FROM_IN_KERNEL:
+            self._replicates(metrics).start(submit, n_resamples=n_resamples, seed=seed)
 
     def null(self, metrics: Sequence[Metric]) -> ReplicateValues:
         """Return the function that computes the metrics of null replicates; NaN for those that have none."""
