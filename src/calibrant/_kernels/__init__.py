@@ -7,6 +7,7 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 from calibrant._kernels.group_tables import Codes, GroupTables
 from calibrant._kernels.replicate_sums import (
     Bytes,
+    MeanGap,
     Order,
     Plan,
     ReplicateSums,
@@ -24,6 +25,7 @@ __all__ = [
     "Bytes",
     "Codes",
     "GroupTables",
+    "MeanGap",
     "Order",
     "Plan",
     "ReplicateSums",

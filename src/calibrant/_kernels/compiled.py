@@ -194,6 +194,8 @@ class _Replicates:
             quantiles=list(plan.quantiles),
             blocks=list(plan.blocks),
             linear=list(plan.linear),
+            gaps=list(plan.gaps),
+            keeps_sums=plan.keeps_sums,
             by_rows=by_rows,
             in_clusters=in_clusters,
         )

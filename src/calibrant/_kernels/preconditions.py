@@ -156,3 +156,6 @@ def check_plan(plan: Plan | WeightedPlan, entries: int) -> None:
     for pair in plan.linear:
         for values in pair:
             require(values.size == entries, "coefficients must be as long as the table")
+    if isinstance(plan, Plan):
+        partitions = len(plan.fixed) + len(plan.quantiles)
+        require(all(0 <= gap.partition < partitions for gap in plan.gaps), "gaps must name partitions of the plan")

@@ -180,6 +180,15 @@ def _poisson(key: int, attempt: int, replicate: int, size: int, shares: Floats) 
     return times
 
 
+def _mean_gap(n: Ints, k: Ints, score: Floats, absolute: bool) -> Floats:
+    """Return the mean gap between mean score and event rate over bins, weighted by rows; NaN without rows."""
+    size = np.where(n > 0, n, 1.0)
+    gap = np.where(n > 0, score, 0.0) / size - k / size
+    total = np.sum(n, axis=-1)
+    found: Floats = np.sum((np.abs(gap) if absolute else gap) * n, axis=-1)
+    return np.where(total > 0, found, np.nan) / np.where(total > 0, total, 1)
+
+
 def replicates(
     score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True, in_clusters: bool = False
 ) -> TableReplicates:
@@ -267,8 +276,14 @@ class _Replicates:
     def _sums(self, replicates: Iterator[tuple[Ints, Ints]], limits: Ints | None = None) -> ReplicateSums:
         found = [self._measure(n, k, None if limits is None else limits[i]) for i, (n, k) in enumerate(replicates)]
         columns = ([row[i] for row in found] for i in range(5))
-        n, k, score, linear, refused = (np.array(column) for column in columns)
-        return ReplicateSums(n, k, score, linear, refused)
+        n, k, score, linear, refused = (np.array(column).reshape(len(found), -1) for column in columns)
+        sizes = [*(starts.size for starts in self.plan.fixed), *self.plan.quantiles]
+        ends = np.cumsum(sizes)
+        chosen = [(slice(ends[each] - sizes[each], ends[each]), absolute) for each, absolute in self.plan.gaps]
+        gaps = [_mean_gap(n[:, bins], k[:, bins], score[:, bins], absolute) for bins, absolute in chosen]
+        if not self.plan.keeps_sums:
+            n, k, score = (column[:, :0] for column in (n, k, score))
+        return ReplicateSums(n, k, score, linear, refused, np.array(gaps).reshape(-1, len(found)).T)
 
     def _measure(
         self, n: Ints, k: Ints, limits: Ints | None

@@ -12,6 +12,7 @@ from calibrant._support.typing import Floats, Ints, Weights
 
 __all__ = [
     "Bytes",
+    "MeanGap",
     "Order",
     "Plan",
     "ReplicateSums",
@@ -39,6 +40,16 @@ class TestedBlocks(NamedTuple):
     n_min: int
     n_max: int
     alpha: float
+
+
+class MeanGap(NamedTuple):
+    """The mean of absolute or of signed gaps over one of the partitions of a plan, the fixed ones first.
+
+    A gap is the mean score of a bin less its event rate, weighted by rows.
+    """
+
+    partition: int
+    is_absolute: bool
 
 
 class WeightedBlocks(NamedTuple):
@@ -71,12 +82,17 @@ class Plan:
     blocks : sequence of TestedBlocks
     linear : sequence of pairs of ndarray
         Coefficients (a, b) of each entry; the sum of n a + k b is needed.
+    gaps : sequence of MeanGap
+    keeps_sums : bool
+        Whether sums over bins are returned; without them, columns of bins are empty.
     """
 
     fixed: Sequence[Ints] = ()
     quantiles: Sequence[int] = ()
     blocks: Sequence[TestedBlocks] = ()
     linear: Sequence[tuple[Floats, Floats]] = ()
+    gaps: Sequence[MeanGap] = ()
+    keeps_sums: bool = True
 
     @property
     def n_bins(self) -> int:
@@ -98,7 +114,8 @@ class ReplicateSums(NamedTuple):
     """Sums of replicates, one row each.
 
     `n`, `k` and `score` have a column per bin (those of `fixed` first), `linear` and `rejected` one per pair of
-    coefficients and per entry of `blocks`; `rejected` is -1 where a decision needs SciPy. Weighted rows have real sums.
+    coefficients and per entry of `blocks`; `rejected` is -1 where a decision needs SciPy. `gaps` has a column per
+    `MeanGap`, NaN for a replicate without rows. Weighted rows have real sums, and no gaps.
     """
 
     n: Weights
@@ -106,6 +123,7 @@ class ReplicateSums(NamedTuple):
     score: Floats
     linear: Floats
     rejected: Weights
+    gaps: Floats = np.empty((0, 0))
 
 
 class TableReplicates(Protocol):

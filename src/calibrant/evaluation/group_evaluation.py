@@ -27,7 +27,8 @@ class CountedRows(Protocol):
 S = TypeVar("S", bound=CountedRows)
 
 _MOST_THREADS = 4  # of groups: more wait for Python's lock
-_ROWS_PER_THREAD = 200  # the kernel needs as long for them as Python for a group; more threads would only wait for it
+# Threads for the kernel: one may wait for Python's lock while another computes. Larger groups keep more of them busy.
+_FEWEST_THREADS, _ROWS_PER_THREAD = 2, 200
 _STARTED_PER_THREAD = 4
 
 
@@ -67,7 +68,7 @@ def _each_group(
     cores, rows = available_cores(), n_rows / max(len(samples), 1)
     if start is None or cores == 1 or rows >= THREADS_FROM_IN_KERNEL or not has_interpreter_lock():
         return map_in_threads(evaluate, samples, min(cores, _MOST_THREADS))
-    threads = min(cores, 1 + int(rows / _ROWS_PER_THREAD))
+    threads = min(cores, _FEWEST_THREADS + int(rows / _ROWS_PER_THREAD))
     return map_ahead(start, samples, threads, _STARTED_PER_THREAD * threads)
 
 

@@ -1,12 +1,13 @@
 """Confidence limits and equivalence test of the log-odds error, by inversion of its distribution."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
 
 import numpy as np
+from scipy.special import chdtr, chdtri, fdtri, ncfdtr, ndtr
 
+from calibrant._support.arrays import read_only
 from calibrant._support.cached_properties import cached_property
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
@@ -18,9 +19,6 @@ from calibrant.metrics import log_odds
 from calibrant.metrics.log_odds import LogOddsBins
 
 __all__ = ["MIN_INFORMATION", "SMALLEST_PROBABILITY", "LogOddsDeviation"]
-
-# Probability that T is at most a value, given its noncentrality.
-Cdf: TypeAlias = Callable[[float, float], float]
 
 # With less information no model is shown to lie within a margin.
 MIN_INFORMATION = 20.0
@@ -70,21 +68,18 @@ class LogOddsDeviation:
         total = float(bins.information.sum())
         if total == 0:
             return float("inf")
-        value, found = _statistic(bins), 0.0
-        for cdf, unit in self._distributions(bins, margin):
-            found = max(found, _solve(cdf, value, alpha * cdf(value, 0.0), unit))
-        return float(np.sqrt(found / total))
+        found = max(each.centre(alpha * each.cdf(0.0)) for each in self._distributions(bins, margin))
+        return math.sqrt(found / total)
 
     def lower(self, alpha: float) -> float:
         """Return the lower limit, below which the error lies with a probability of at most `alpha`; 0 if none."""
         total = float(self.bins.information.sum())
         if total == 0:
             return 0.0
-        value = _statistic(self.bins)
-        ((cdf, unit),) = self._distributions(self.bins, None)
-        if cdf(value, 0.0) < 1 - alpha:
+        (known,) = self._distributions(self.bins, None)
+        if known.cdf(0.0) < 1 - alpha:
             return 0.0
-        return float(np.sqrt(_solve(cdf, value, 1 - alpha, unit) / total))
+        return math.sqrt(known.centre(1 - alpha) / total)
 
     def pvalue(self, margin: float) -> float:
         """Return the p-value of the hypothesis that the error is at least the margin.
@@ -94,12 +89,9 @@ class LogOddsDeviation:
         total = float(self.bins.information.sum())
         if self.design.information < MIN_INFORMATION or self.design.effective_clusters < MIN_CLUSTERS:
             return 1.0
-        value, edge = _statistic(self.bins), margin**2 * total
-        pvalues = []
-        for cdf, _ in self._distributions(self.bins, margin):
-            at_zero = cdf(value, 0.0)
-            pvalues.append(cdf(value, edge) / at_zero if at_zero > 0 else 1.0)
-        return min(1.0, max(pvalues))
+        edge = margin**2 * total
+        cdfs = [each.cdf for each in self._distributions(self.bins, margin)]
+        return min(1.0, max(cdf(edge) / cdf(0.0) if cdf(0.0) > 0 else 1.0 for cdf in cdfs))
 
     def upper_over_fine_bins(self, alpha: float, margin: float) -> float:
         """Return the upper limit over fine bins, which detect errors that cancel in coarse ones; 0 without them."""
@@ -108,8 +100,6 @@ class LogOddsDeviation:
 
     def null_quantiles(self, shares: Floats) -> Floats:
         """Return quantiles of the estimate if the model is calibrated."""
-        from scipy.special import chdtri
-
         total = float(self.bins.information.sum())
         if total == 0:
             return np.zeros(shares.size)
@@ -117,16 +107,21 @@ class LogOddsDeviation:
         if not squared > 0:
             return np.zeros(shares.size)
         scale, nu = squared / trace, trace**2 / squared
-        found: Floats = np.sqrt(np.maximum(scale * chdtri(nu, 1 - shares) - trace, 0.0) / total)
+        quantiles = _chi2_quantiles(nu, tuple(shares.tolist()))
+        found: Floats = np.sqrt(np.maximum(scale * quantiles - trace, 0.0) / total)
         return found
 
-    def _distributions(self, bins: LogOddsBins, margin: float | None) -> list[tuple[Cdf, float]]:
-        """Return distribution functions of T, one per variance, each with the mean contribution of a bin to T."""
-        matrices = [self._matrix(bins, d) for d in ([None] if margin is None else [None, margin, -margin])]
-        return [(_distribution(m, self.design.degrees), float(np.trace(m)) / len(bins)) for m in matrices]
+    def _distributions(self, bins: LogOddsBins, margin: float | None) -> list["_Distribution"]:
+        """Return the distributions of T, one per variance."""
+        found = self._known_distributions
+        keys = [(len(bins), d) for d in ((None,) if margin is None else (None, margin, -margin))]
+        for key in keys:
+            if key not in found:
+                found[key] = _Distribution(self._matrix(bins, key[1]), self.design.degrees, _statistic(bins))
+        return [found[key] for key in keys]
 
     @cached_property
-    def _matrices(self) -> dict[tuple[int, float | None], Floats]:
+    def _known_distributions(self) -> dict[tuple[int, float | None], "_Distribution"]:
         return {}
 
     def _matrix(self, bins: LogOddsBins, d: float | None) -> Floats:
@@ -134,63 +129,82 @@ class LogOddsDeviation:
 
         It is taken at the error `d`, or at the estimates; with clusters always at the estimates.
         """
-        key = (len(bins), d)
-        if key not in self._matrices:
-            curvature = bins.fitted_curvature if d is None else bins.curvature(d)
-            if self.design.is_independent:
-                self._matrices[key] = np.diag(bins.information / np.maximum(curvature, 1e-300))
-            else:
-                root = np.sqrt(bins.information) / np.maximum(curvature, 1e-300)
-                clustered = self.design.n_clusters is not None
-                covariance = self.design.covariance(bins, None if clustered else d)
-                self._matrices[key] = covariance * np.outer(root, root)
-        return self._matrices[key]
+        curvature = bins.fitted_curvature if d is None else bins.curvature(d)
+        if self.design.is_independent:
+            return np.diag(bins.information / np.maximum(curvature, 1e-300))
+        root = np.sqrt(bins.information) / np.maximum(curvature, 1e-300)
+        clustered = self.design.n_clusters is not None
+        found: Floats = self.design.covariance(bins, None if clustered else d) * np.outer(root, root)
+        return found
+
+
+@lru_cache(maxsize=64)
+def _chi2_quantiles(degrees: float, shares: tuple[float, ...]) -> Floats:
+    """Return quantiles of a chi-squared variable; independent groups with equally many bins share them."""
+    found: Floats = read_only(chdtri(degrees, 1 - np.array(shares)))
+    return found
 
 
 def _statistic(bins: LogOddsBins) -> float:
     return float(np.sum(bins.information * bins.error**2))
 
 
-def _distribution(matrix: Floats, degrees: float) -> Cdf:
-    from scipy.special import chdtri, fdtri, ncfdtr, ndtr
+class _Distribution:
+    """The distribution of T if the log-odds errors have this covariance, at the observed value of T.
 
-    if not np.isfinite(degrees) or degrees > _NORMAL_DEGREES:
-        degrees = np.inf
-    trace, squared = covariance_traces(matrix, degrees)
-    if not squared > 0:
-        return lambda value, centre: float(value >= centre)
-    # Errors of clusters have the same sign in all bins: the largest variance bounds all directions.
-    scale = squared / trace if np.isinf(degrees) else max(float(np.linalg.eigvalsh(matrix)[-1]), squared / trace)
-    nu = trace / scale
-    known = np.isinf(degrees)
-    if known:
-        least = scale * float(chdtri(nu, 1 - SMALLEST_PROBABILITY))
-    else:
-        least = trace * float(fdtri(nu, nu * degrees, SMALLEST_PROBABILITY))
+    `unit` is the mean contribution of a bin to T.
+    """
 
-    def cdf(value: float, centre: float) -> float:
-        value = max(value, least)
-        if known:
-            found = noncentral_chi2_cdf(value / scale, nu, centre / scale)
+    def __init__(self, matrix: Floats, degrees: float, value: float) -> None:
+        self.value, self.unit = value, float(matrix.trace()) / len(matrix)
+        self._degrees = degrees if degrees <= _NORMAL_DEGREES else math.inf
+        self._trace, squared = covariance_traces(matrix, self._degrees)
+        self._known: dict[float, float] = {}
+        self._scale = squared / self._trace if squared > 0 else 0.0
+        if not squared > 0:
+            return
+        if math.isfinite(self._degrees):  # errors of clusters have the same sign: the largest variance bounds all
+            self._scale = max(float(np.linalg.eigvalsh(matrix)[-1]), self._scale)
+        self._nu = self._trace / self._scale
+        self._bounded = max(value, self._least())
+
+    def _least(self) -> float:
+        """Return the quantile of T that replaces smaller values; 0 where T is surely larger."""
+        nu, degrees = self._nu, self._degrees
+        if math.isfinite(degrees):
+            return self._trace * float(fdtri(nu, nu * degrees, SMALLEST_PROBABILITY))
+        # The quantile takes as long as ten probabilities.
+        if chdtr(nu, self.value / self._scale) > 2 * SMALLEST_PROBABILITY:
+            return 0.0
+        return self._scale * float(chdtri(nu, 1 - SMALLEST_PROBABILITY))
+
+    def cdf(self, centre: float) -> float:
+        """Return the probability that T is at most its observed value, given its noncentrality."""
+        if centre not in self._known:
+            self._known[centre] = self._cdf(centre) if self._scale > 0 else float(self.value >= centre)
+        return self._known[centre]
+
+    def _cdf(self, centre: float) -> float:
+        value, scale, nu, degrees = self._bounded, self._scale, self._nu, self._degrees
+        if math.isfinite(degrees):
+            found = float(ncfdtr(nu, nu * degrees, centre / scale, value / self._trace))
         else:
-            found = float(ncfdtr(nu, nu * degrees, centre / scale, value / trace))
+            found = noncentral_chi2_cdf(value / scale, nu, centre / scale)
         if not math.isnan(found):
             return found
         # For large arguments scipy returns NaN: use the normal distribution with the same moments.
-        return float(ndtr((value - trace - centre) / (scale * np.sqrt(2 * nu + 4 * centre / scale))))
+        return float(ndtr((value - self._trace - centre) / (scale * math.sqrt(2 * nu + 4 * centre / scale))))
 
-    return cdf
+    def centre(self, level: float) -> float:
+        """Return the noncentrality at which the observed value of T has this probability."""
 
+        def falling(centre: float) -> float:
+            return self.cdf(centre) - level
 
-def _solve(cdf: Cdf, value: float, level: float, unit: float) -> float:
-    """Return the noncentrality at which `value` has this probability; `unit` is the scale of both."""
-
-    def falling(centre: float) -> float:
-        return cdf(value, centre) - level
-
-    high = 4 * value + 60 * unit
-    for _ in range(60):
-        if falling(high) < 0:
-            return find_root(falling, 0.0, high, xtol=1e-9 * (unit + value)) if falling(0.0) > 0 else 0.0
-        high *= 4
-    return float("inf")
+        high = 4 * self.value + 60 * self.unit
+        for _ in range(60):
+            if falling(high) < 0:
+                tolerance = 1e-9 * (self.unit + self.value)
+                return find_root(falling, 0.0, high, xtol=tolerance) if falling(0.0) > 0 else 0.0
+            high *= 4
+        return float("inf")

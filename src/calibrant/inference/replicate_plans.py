@@ -53,6 +53,8 @@ class MetricPlan:
         self._quantiles: dict[int, None] = {}
         self._blocks: dict[tuple[PAVA | PAVABC, float], None] = {}
         self.linear: list[tuple[Floats, Floats]] = []
+        self._gaps: list[tuple[Any, bool]] = []
+        self._keeps_sums = False
         self._readers = [self._reader(metric) for metric in metrics]
 
     @property
@@ -70,7 +72,9 @@ class MetricPlan:
         limits = self.limits([int(self.table.size)])[0].reshape(-1, 2).tolist()
         pairs = zip(self._blocks, limits, strict=True)
         blocks = [_kernels.TestedBlocks(low, high, alpha) for (_, alpha), (low, high) in pairs]
-        return _kernels.Plan(self.fixed, self.quantiles, blocks, self.linear)
+        partitions = [*self._fixed, *map(Quantile, self._quantiles)]
+        gaps = [_kernels.MeanGap(partitions.index(bins), absolute) for bins, absolute in self._gaps]
+        return _kernels.Plan(self.fixed, self.quantiles, blocks, self.linear, gaps, self._keeps_sums)
 
     def of_weights(self) -> _kernels.WeightedPlan:
         """Return the plan for replicates of weighted rows, whose total weight is the last linear sum."""
@@ -122,7 +126,7 @@ class MetricPlan:
         bins = metric.bins
         if isinstance(bins, Quantile):
             self._quantiles.setdefault(bins.n_bins)
-            return lambda sums, sizes: _values_over(metric, self._of_quantiles(sums, bins.n_bins), self.table)
+            return self._over_bins(metric, lambda sums: self._of_quantiles(sums, bins.n_bins))
         if not getattr(bins, "fixed", False):
             return None
         if bins not in self._fixed:
@@ -130,7 +134,23 @@ class MetricPlan:
                 self._fixed[bins] = self._partitions.get(bins) or bins(self.table)
             except InputError:  # scores beyond the edges
                 return None
-        return lambda sums, sizes: _values_over(metric, self._of_fixed(sums, bins), self.table)
+        return self._over_bins(metric, lambda sums: self._of_fixed(sums, bins))
+
+    def _over_bins(self, metric: BinnedMetric, totals: Callable[[_kernels.ReplicateSums], BinTotals]) -> Reader:
+        """Return the reader of a metric from the means of gaps, if the kernel computes them, or from sums over bins."""
+        gap = getattr(metric.loss, "gap", None)
+        if gap is None or not getattr(metric.norm, "is_mean", False):
+            self._keeps_sums = True
+            return lambda sums, sizes: _values_over(metric, totals(sums), sizes, self.table)
+        self._gaps.append((metric.bins, gap == "absolute" or getattr(metric.norm, "takes_absolute", False)))
+        column = len(self._gaps) - 1
+
+        def read(sums: _kernels.ReplicateSums, sizes: Sizes) -> Floats:
+            if sums.gaps.size:
+                return sums.gaps[:, column]
+            return _values_over(metric, totals(sums), sizes, self.table)
+
+        return read
 
     def _of_fixed(self, sums: _kernels.ReplicateSums, bins: object) -> BinTotals:
         before = list(self._fixed)[: list(self._fixed).index(bins)]
@@ -215,12 +235,12 @@ def _columns(sums: _kernels.ReplicateSums, first: int, count: int) -> BinTotals:
     return BinTotals(sums.n[:, which], sums.k[:, which], sums.score[:, which])
 
 
-def _values_over(metric: BinnedMetric, sums: BinTotals, table: ScoreTable) -> Floats:
-    """Return the metric of each replicate: of all at once if loss and norm declare it, else one by one.
+def _values_over(metric: BinnedMetric, sums: BinTotals, sizes: Sizes, table: ScoreTable) -> Floats:
+    """Return the metric of each replicate of these sizes: of all at once if loss and norm declare it, else one by one.
 
     NaN for a replicate without rows.
     """
-    some = sums.n.sum(axis=1) > 0
+    some = np.broadcast_to(np.asarray(sizes) > 0, len(sums.n))
     if getattr(metric.loss, "is_elementwise", False) and getattr(metric.norm, "takes_rows", False) and some.all():
         loss: Callable[[BinTotals], Floats] = metric.loss  # type: ignore[assignment]  # declared to take them
         return np.asarray(metric.norm(loss(sums), sums.n))

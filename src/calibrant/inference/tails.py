@@ -1,6 +1,7 @@
 """Tail probabilities of the tests of calibration, computed with scipy.special only."""
 
 import numpy as np
+from scipy.special import betainc, chdtrc, chndtr, fdtrc, ndtr, stdtr
 
 from calibrant._support.logits import expit
 from calibrant._support.typing import Floats
@@ -22,22 +23,16 @@ _LARGE_NONCENTRALITY = 1e7
 
 def normal_two_sided(z: float) -> float:
     """Return the two-sided p-value of a standard normal statistic."""
-    from scipy.special import ndtr
-
     return float(2 * ndtr(-abs(z)))
 
 
 def student_two_sided(t: float, degrees: float) -> float:
     """Return the two-sided p-value of Student's t; normal for infinite degrees of freedom."""
-    from scipy.special import stdtr
-
     return normal_two_sided(t) if np.isinf(degrees) else float(2 * stdtr(degrees, -abs(t)))
 
 
 def binomial_two_sided(k: float, n: float, p: float) -> float:
     """Return twice the smaller tail of a binomial distribution, at most 1; k and n need not be integers."""
-    from scipy.special import betainc
-
     if p <= 0 or p >= 1:
         return 1.0 if k == n * p else 0.0
     below = 1.0 if k >= n else float(betainc(n - k, k + 1, 1 - p))
@@ -50,8 +45,6 @@ def quadratic_tail(value: float, mean: float, variance: float, degrees: float = 
 
     `degrees` are those of an estimated covariance: the form divided by its mean is then F(nu, nu * degrees).
     """
-    from scipy.special import chdtrc, fdtrc
-
     if not variance > 0:  # a single row with score 1/2: its squared residual is 1/4 either way
         return 1.0 if value <= mean * (1 + 1e-9) else 0.0
     scale, nu = variance / (2 * mean), 2 * mean**2 / variance
@@ -66,8 +59,6 @@ def noncentral_chi2_cdf(value: float, degrees: float, noncentrality: float) -> f
     Large noncentralities use the normal approximation of a power of the variable by Sankaran (1963), "Approximations to
     the non-central chi-square distribution", whose error is below 1e-10 there.
     """
-    from scipy.special import chndtr, ndtr
-
     if not noncentrality > _LARGE_NONCENTRALITY:
         return float(chndtr(value, degrees, noncentrality))
     mean, half = degrees + noncentrality, degrees + 2 * noncentrality
@@ -136,15 +127,11 @@ _SMALLEST = 0.3  # below, both probabilities are at least 1 - 2e-6
 
 def brownian_maximum_tail(x: float) -> float:
     """Return P(max |W| > x) for a Brownian motion W over [0, 1]."""
-    from scipy.special import ndtr
-
     m = np.arange(_TERMS)
     return 1.0 if x < _SMALLEST else float(np.clip(4 * np.sum((-1.0) ** m * ndtr(-(2 * m + 1) * x)), 0.0, 1.0))
 
 
 def brownian_range_tail(x: float) -> float:
     """Return P(max W - min W > x) for a Brownian motion W over [0, 1]; Feller (1951)."""
-    from scipy.special import ndtr
-
     j = np.arange(1, _TERMS)
     return 1.0 if x < _SMALLEST else float(np.clip(8 * np.sum((-1.0) ** (j - 1) * j * ndtr(-j * x)), 0.0, 1.0))

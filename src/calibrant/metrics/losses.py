@@ -13,6 +13,8 @@ that declares the same properties gets bitwise identical intervals, nulls and te
 ``is_elementwise`` : bool, default False
     The loss of a bin depends on `n`, `k`, `rate` and `mean_score` of that bin alone, also where these are arrays with
     one row per replicate.
+``gap`` : "signed" or "absolute", optional
+    The loss is the mean score less the event rate, or its absolute value, so the kernel computes its mean over bins.
 ``degree`` : float, default 1
     Power of the gaps with which the loss grows: 2 for squares.
 ``needs_counts`` : bool, default False
@@ -106,7 +108,14 @@ def _squared_range(lowest: float, highest: float) -> tuple[float, float]:
     return 0.0, max(1 - lowest, highest) ** 2
 
 
-@declare(keeps_sign=True, needs_sums_only=True, is_elementwise=True, range=(-1.0, 1.0), range_of_scores=_signed_range)
+@declare(
+    keeps_sign=True,
+    needs_sums_only=True,
+    is_elementwise=True,
+    gap="signed",
+    range=(-1.0, 1.0),
+    range_of_scores=_signed_range,
+)
 def signed_gap(partition: Partition | BinTotals) -> Floats:
     """Mean score minus event rate: positive where predictions overestimate.
 
@@ -135,7 +144,12 @@ def signed_gap(partition: Partition | BinTotals) -> Floats:
 
 
 @declare(
-    measures_gaps=True, needs_sums_only=True, is_elementwise=True, range=(0.0, 1.0), range_of_scores=_absolute_range
+    measures_gaps=True,
+    needs_sums_only=True,
+    is_elementwise=True,
+    gap="absolute",
+    range=(0.0, 1.0),
+    range_of_scores=_absolute_range,
 )
 def absolute_gap(partition: Partition | BinTotals) -> Floats:
     """Distance between mean score and event rate.

@@ -35,11 +35,16 @@ class BinTotals:
     @cached_property
     def mean_score(self) -> Floats:
         """Mean score of each bin."""
-        return np.where(self.n > 0, self.score, 0.0) / self._size
+        return (self.score if self._is_full else np.where(self.n > 0, self.score, 0.0)) / self._size
 
     @cached_property
-    def _size(self) -> Floats:
-        return np.where(self.n > 0, self.n, 1.0)
+    def _size(self) -> Weights:
+        return self.n if self._is_full else np.where(self.n > 0, self.n, 1.0)
+
+    @cached_property
+    def _is_full(self) -> bool:
+        """Whether each bin has rows."""
+        return bool((self.n > 0).all())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,6 +14,7 @@
 #include "checks.hpp"
 #include "draws.hpp"
 #include "entries.hpp"
+#include "gaps.hpp"
 #include "loops.hpp"
 #include "memory.hpp"
 #include "pava_entries.hpp"
@@ -33,6 +34,8 @@ struct Plan {
     std::vector<std::int64_t> quantiles;           // numbers of bins of equal size
     std::vector<Blocks> blocks;
     std::vector<Linear> linear;
+    std::vector<MeanGap> gaps;
+    bool keeps_sums = true;  // whether sums over bins are returned, or only the means of gaps
 
     std::size_t bins() const {
         std::size_t total = 0;

@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <numeric>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -22,6 +23,7 @@ using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::dev
 using Values = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Blocks = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
 using Coefficients = std::vector<std::pair<Input<double>, Input<double>>>;
+using Gaps = std::vector<std::pair<std::size_t, bool>>;
 // More draws of so many rows than 255, or than 65,535, have a probability below 1e-100.
 constexpr std::int64_t kMostRowsInByte = 32, kMostRowsInTwoBytes = 60'000;
 constexpr std::int64_t kMostDrawnTogether = 65'535 / 255;
@@ -42,9 +44,11 @@ TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t
     return {score.data(), n.data(), k.data(), entries, rows, rows == entries};
 }
 
+// `gaps` are means of gaps over partitions, which are numbered with the fixed ones first.
 Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed, std::vector<std::int64_t> quantiles,
-             const Blocks& blocks, const Coefficients& linear) {
+             const Blocks& blocks, const Coefficients& linear, const Gaps& gaps, bool keeps_sums) {
     Plan plan;
+    plan.keeps_sums = keeps_sums;
     for (const auto& starts : fixed) {
         check_fixed_starts(starts.data(), starts.shape(0), entries);
         plan.fixed.emplace_back(starts.data(), starts.data() + starts.shape(0));
@@ -59,6 +63,14 @@ Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed,
         require(a.shape(0) == entries && b.shape(0) == entries, "coefficients must be as long as the table");
         plan.linear.push_back({padded_copy(a.data(), entries), padded_copy(b.data(), entries), {}});
     }
+    std::vector<std::size_t> bins;
+    for (const auto& starts : plan.fixed) bins.push_back(starts.size());
+    for (const std::int64_t count : plan.quantiles) bins.push_back(static_cast<std::size_t>(count));
+    for (const auto& [partition, absolute] : gaps) {
+        require(partition < bins.size(), "gaps must name partitions of the plan");
+        const auto begin = bins.begin(), own = begin + static_cast<std::ptrdiff_t>(partition);
+        plan.gaps.push_back({std::accumulate(begin, own, std::size_t{0}), *own, absolute});
+    }
     return plan;
 }
 
@@ -67,9 +79,10 @@ class PyReplicates {
   public:
     PyReplicates(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<double> poisson,
                  const std::vector<Input<std::int64_t>>& fixed, const std::vector<std::int64_t>& quantiles,
-                 const Blocks& blocks, const Coefficients& linear, bool by_rows, bool in_clusters)
+                 const Blocks& blocks, const Coefficients& linear, const Gaps& gaps, bool keeps_sums, bool by_rows,
+                 bool in_clusters)
         : score_(score), n_(n), k_(k), by_rows_(by_rows), in_clusters_(in_clusters),
-          replicates_(make(poisson, plan_of(score.shape(0), fixed, quantiles, blocks, linear))) {}
+          replicates_(make(poisson, plan_of(score.shape(0), fixed, quantiles, blocks, linear, gaps, keeps_sums))) {}
 
     nb::tuple simulate(std::uint64_t key, std::uint32_t first, std::size_t count) const {
         check_rows();
@@ -153,7 +166,8 @@ class PyReplicates {
         return Replicates<std::int64_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
     }
 
-    // Sums of n, k and n * score per bin, linear sums, and rejected rows, one row per replicate, each flat.
+    // Sums of n, k and n * score per bin (none unless the plan keeps them), linear sums, rejected rows and means of gaps,
+    // one row per replicate, each flat.
     template <class Work>
     nb::tuple measured(std::size_t count, Work work) const {
         return std::visit(
@@ -162,13 +176,28 @@ class PyReplicates {
                 const std::size_t cells = checked_size(count, plan.bins());
                 Buffer<std::int64_t> n(cells), k(cells), rejected(checked_size(count, plan.blocks.size()));
                 Buffer<double> score(cells), linear(checked_size(count, plan.linear.size()));
+                Buffer<double> gaps(checked_size(count, plan.gaps.size()));
                 {
                     nb::gil_scoped_release release;
                     work(each, Sums{n.data(), k.data(), score.data(), linear.data(), rejected.data()});
+                    add_gaps(plan, count, n.data(), k.data(), score.data(), gaps.data());
                 }
-                return nb::make_tuple(n.array(), k.array(), score.array(), linear.array(), rejected.array());
+                if (!plan.keeps_sums) {
+                    n = Buffer<std::int64_t>(0);
+                    k = Buffer<std::int64_t>(0);
+                    score = Buffer<double>(0);
+                }
+                return nb::make_tuple(n.array(), k.array(), score.array(), linear.array(), rejected.array(), gaps.array());
             },
             replicates_);
+    }
+
+    static void add_gaps(const Plan& plan, std::size_t count, const std::int64_t* n, const std::int64_t* k,
+                         const double* score, double* out) {
+        std::vector<double> terms;
+        const std::size_t bins = plan.bins();
+        for (std::size_t r = 0; r < count; ++r, n += bins, k += bins, score += bins)
+            for (const MeanGap& gap : plan.gaps) *out++ = mean_gap(gap, n, k, score, terms);
     }
 
     Input<double> score_;
@@ -260,9 +289,10 @@ void bind_replicates(nb::module_& m) {
     nb::class_<PyReplicates>(m, "Replicates")
         .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::int64_t>, Input<double>,
                       const std::vector<Input<std::int64_t>>&, const std::vector<std::int64_t>&, const Blocks&,
-                      const Coefficients&, bool, bool>(),
+                      const Coefficients&, const Gaps&, bool, bool, bool>(),
              nb::arg("score"), nb::arg("n"), nb::arg("k"), nb::arg("poisson"), nb::arg("fixed"), nb::arg("quantiles"),
-             nb::arg("blocks"), nb::arg("linear"), nb::arg("by_rows") = true, nb::arg("in_clusters") = false)
+             nb::arg("blocks"), nb::arg("linear"), nb::arg("gaps") = Gaps(), nb::arg("keeps_sums") = true,
+             nb::arg("by_rows") = true, nb::arg("in_clusters") = false)
         .def("simulate", &PyReplicates::simulate, nb::arg("key"), nb::arg("first"), nb::arg("count"))
         .def("resample", &PyReplicates::resample, nb::arg("key"), nb::arg("first"), nb::arg("count"))
         .def("resample_drawn", &PyReplicates::resample_drawn, nb::arg("drawn").noconvert(), nb::arg("order").noconvert(),
