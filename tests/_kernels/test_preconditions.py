@@ -83,6 +83,8 @@ REPLICATES = {
     "many bins": lambda r: make(r, Plan(quantiles=[2**40])),
     "level": lambda r: make(r, Plan(blocks=[Blocks(1, 5, -0.1)])),
     "coefficients": lambda r: make(r, Plan(linear=[(SCORE[:2], SCORE)])),
+    "gaps": lambda r: make(r, Plan(fixed=[ints(0, 2)], gaps=[_kernels.MeanGap(1, True)])),
+    "negative gaps": lambda r: make(r, Plan(quantiles=[2], gaps=[_kernels.MeanGap(-1, True)])),
     "rows not drawn": lambda r: make(r, by_rows=False).simulate(1, 0, 2),
     "measured events": lambda r: make(r, Plan(blocks=[Blocks(1, 5, 0.05)])).measure(N[None], ints(0, 9, 1)[None]),
     "measured total": lambda r: make(r).measure(ints(2**62, 2**62, 1)[None], K[None]),

@@ -231,6 +231,8 @@ def _replicates(name: str, choices: Choices, table: tuple[Any, Ints, Ints]) -> A
         quantiles=[choices.whole(0, 5)] if choices.whole(0, 1) else [],
         blocks=blocks if choices.whole(0, 1) else [],
         linear=[(score, score / 3)] if choices.whole(0, 1) else [],
+        gaps=[_kernels.MeanGap(choices.whole(0, 1), bool(choices.whole(0, 1)))] if choices.whole(0, 1) else [],
+        keeps_sums=bool(choices.whole(0, 1)),
     )
     key, first, count = choices.whole(0, 2**64 - 1), choices.whole(0, 2**31), choices.whole(1, 3)
     rows = int(n.sum()) if (n > 0).all() else 0

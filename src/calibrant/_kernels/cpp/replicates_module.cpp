@@ -23,7 +23,7 @@ using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::dev
 using Values = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Blocks = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
 using Coefficients = std::vector<std::pair<Input<double>, Input<double>>>;
-using Gaps = std::vector<std::pair<std::size_t, bool>>;
+using Gaps = std::vector<std::pair<std::int64_t, bool>>;
 // More draws of so many rows than 255, or than 65,535, have a probability below 1e-100.
 constexpr std::int64_t kMostRowsInByte = 32, kMostRowsInTwoBytes = 60'000;
 constexpr std::int64_t kMostDrawnTogether = 65'535 / 255;
@@ -67,9 +67,9 @@ Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed,
     for (const auto& starts : plan.fixed) bins.push_back(starts.size());
     for (const std::int64_t count : plan.quantiles) bins.push_back(static_cast<std::size_t>(count));
     for (const auto& [partition, absolute] : gaps) {
-        require(partition < bins.size(), "gaps must name partitions of the plan");
-        const auto begin = bins.begin(), own = begin + static_cast<std::ptrdiff_t>(partition);
-        plan.gaps.push_back({std::accumulate(begin, own, std::size_t{0}), *own, absolute});
+        require(partition >= 0 && static_cast<std::size_t>(partition) < bins.size(), "gaps must name partitions of the plan");
+        const auto own = bins.begin() + partition;
+        plan.gaps.push_back({std::accumulate(bins.begin(), own, std::size_t{0}), *own, absolute});
     }
     return plan;
 }
