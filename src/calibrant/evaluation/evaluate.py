@@ -61,7 +61,8 @@ def evaluate(
     by : column, several columns or frame, optional
         Group of each row: a country, a week. Several columns are a list, a mapping of names to columns, or a frame;
         groups are then the observed combinations, with tuples as keys. Each group is evaluated too; p-values are
-        adjusted by Holm for the number of groups, which is at most 1,000. A missing group is an error.
+        adjusted by Holm for the number of groups. A missing group is an error, and so are more than 1,000 groups of
+        fewer than 20 rows on average, which a column of ids has.
     costs : cost, mapping or sequence of costs, optional
         Binary: adds the expected calibration cost of each: ``{"fraud": LinearCost(over=1, under=20)}``.
     margin : float or AbsoluteMargin, optional
