@@ -36,6 +36,7 @@ from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
     "LOG_ODDS_ERROR",
+    "MeasuredSample",
     "PanelValues",
     "complete_evaluation",
     "evaluate_table",
@@ -94,10 +95,13 @@ class MeasuredSample:
         *,
         rows: PairedRows | None = None,
         stored: StoredReplicates | None = None,
-        measured: PanelValues | None = None,
+        panel: PanelValues | None = None,
     ) -> "MeasuredSample":
-        """Measure a table, unless its values are known."""
-        panel = measured or PanelValues.measure(table, settings)
+        """Measure a table, unless the values of the `panel` are known.
+
+        `rows` holds the rows if they are in clusters, `stored` bootstrap replicates that were drawn for several tables.
+        """
+        panel = panel or PanelValues.measure(table, settings)
         return cls(BinarySample(table, rows, stored, panel.partitions), panel, settings)
 
     @property
@@ -141,9 +145,9 @@ class MeasuredSample:
 
 def start_table(table: ScoreTable, settings: Settings, seed: SeedSequence, submit: Submit) -> Callable[[], Evaluation]:
     """Begin to evaluate a table of independent rows; the result finishes it. `submit` begins work in other threads."""
-    started = MeasuredSample.measure(table, settings)
-    started.start(submit, seed)
-    return partial(evaluate_table, table, settings, seed, show=False, started=started)
+    sample = MeasuredSample.measure(table, settings)
+    sample.start(submit, seed)
+    return partial(evaluate_table, table, settings, seed, show=False, sample=sample)
 
 
 def evaluate_table(
@@ -154,17 +158,14 @@ def evaluate_table(
     show: bool | None,
     rows: PairedRows | None = None,
     few_clusters: bool = False,
-    stored: StoredReplicates | None = None,
     design: Design | None = None,
-    measured: PanelValues | None = None,
-    started: MeasuredSample | None = None,
+    sample: MeasuredSample | None = None,
 ) -> Evaluation:
     """Evaluate one table, without groups.
 
-    `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `stored` holds bootstrap
-    replicates that were drawn for several tables; `measured` are the values of the table, if they are known; `started`
-    is the sample whose replicates were started. A `design` that is given is also that of the details; the caller lets
-    it forget its arrays when they are complete.
+    `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `sample` has the values of the
+    table, if they are known, and may have replicates. A `design` that is given is also that of the details; the caller
+    lets it forget its arrays when they are complete.
     """
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
@@ -176,13 +177,12 @@ def evaluate_table(
     complete = large and is_own  # the details share much work with the decision
 
     def measure() -> tuple[PanelValues, MeasuredTable, _Resampled]:
-        clusters = None if few_clusters else rows
-        sample = started or MeasuredSample.measure(table, settings, rows=clusters, stored=stored, measured=measured)
-        panel = sample.panel
+        measured = sample or MeasuredSample.measure(table, settings, rows=None if few_clusters else rows)
+        panel = measured.panel
         tested, ece = panel.breakdowns[_test_based(panel.breakdowns)], _breakdown_of_ece(panel.breakdowns)
         details = MeasuredTable(table, design, tested, ece, settings, seed)
         options = {"show": show, "other_threads": 1 + complete if threads else 0}
-        resample = partial(sample.resample, seed, **options)
+        resample = partial(measured.resample, seed, **options)
         others = details.complete if complete else lambda: None
         resampled, _ = run_together(resample, others, threads=threads and complete)
         return panel, details, resampled

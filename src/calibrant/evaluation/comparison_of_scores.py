@@ -9,7 +9,13 @@ from numpy.random import SeedSequence
 from calibrant._support.errors import Note
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
-from calibrant.evaluation.binary import LOG_ODDS_ERROR, PanelValues, complete_evaluation, evaluate_table
+from calibrant.evaluation.binary import (
+    LOG_ODDS_ERROR,
+    MeasuredSample,
+    PanelValues,
+    complete_evaluation,
+    evaluate_table,
+)
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.differences import (
     DECIDING_TEST,
@@ -111,9 +117,8 @@ def _evaluate(
     show: bool | None,
 ) -> Evaluation:
     """Return the complete evaluation of one model."""
-    found = evaluate_table(
-        design.table, settings, seed, show=show, rows=design.rows, stored=stored, design=design, measured=measured
-    )
+    sample = MeasuredSample.measure(design.table, settings, rows=design.rows, stored=stored, panel=measured)
+    found = evaluate_table(design.table, settings, seed, show=show, rows=design.rows, design=design, sample=sample)
     complete_evaluation(found, keep_design=True)
     return found
 
