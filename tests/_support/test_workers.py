@@ -77,6 +77,22 @@ def test_an_error_of_submitted_work_is_raised_and_drops_the_rest():
     assert len(begun) <= 9
 
 
+def test_an_error_is_raised_in_the_turn_of_its_item():
+    """The fifth item cannot be started, the third one not finished."""
+
+    def start(item, submit):
+        if item == 5:
+            raise KeyError("start")
+        return submit(lambda: 1 / (item - 3))
+
+    found = map_ahead(start, range(10), 2, 4)
+    assert [next(found) for _ in range(3)] == [-1 / 3, -0.5, -1]
+    with pytest.raises(ZeroDivisionError):
+        next(found)
+    with pytest.raises(KeyError, match="start"):
+        list(map_ahead(start, [4, 5, 6], 1, 0))
+
+
 def test_work_that_has_not_begun_is_dropped_after_an_error():
     begun, first = [], threading.Event()
 

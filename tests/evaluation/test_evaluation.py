@@ -110,6 +110,15 @@ def test_groups_are_evaluated_alone_and_adjusted():
     assert "By group" in found._repr_html_()
 
 
+@pytest.mark.parametrize("options", [{}, {"cluster": np.arange(60) // 3}], ids=["independent", "clusters"])
+def test_outcomes_that_contradict_all_scores_have_an_infinite_error(options):
+    """As many events have score 0 as other rows have score 1, so their residuals cancel."""
+    y = np.arange(60) % 2
+    for scores, error, verdict in ((1.0 - y, np.inf, "miscalibrated"), (1.0 * y, 0.0, "inconclusive")):
+        found = quick(y, scores, **options)
+        assert (found.verdict, found.metrics["log-odds error"].value) == (verdict, error)
+
+
 @pytest.mark.parametrize("n_groups", [3, 40])
 def test_groups_that_are_started_ahead_have_the_results_of_each_alone(monkeypatch, n_groups):
     """Groups of any size, with ties, without events, and larger than groups that are started ahead."""

@@ -6,8 +6,9 @@ import math
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import oracles
@@ -185,6 +186,56 @@ def test_mean_gaps_are_bitwise_those_of_losses_and_norms(kernel, n_bins):
         loss, norm = (absolute_gap, weighted_l1) if is_absolute else (signed_gap, weighted_mean)
         wanted = norm(loss(totals), totals.n)
         assert column.tobytes() == wanted.tobytes()
+
+
+@dataclass(frozen=True)
+class Tolerant:
+    """A loss with a setting of its own, which is not a declaration."""
+
+    gap: float = 0.05
+    equals_gap: str = "tolerant"
+    measures_gaps: ClassVar[bool] = True
+    needs_sums_only: ClassVar[bool] = True
+    is_elementwise: ClassVar[bool] = True
+
+    def __call__(self, bins):
+        return np.maximum(np.abs(bins.mean_score - bins.rate) - self.gap, 0)
+
+
+@declare(is_mean=True, takes_rows=True)
+def positive_part(values, sizes):
+    """A norm that is the mean of values that are not negative, but not of others."""
+    return np.sum(np.maximum(values, 0) * sizes, axis=-1) / np.sum(sizes, axis=-1)
+
+
+class OwnQuantile(cb.Quantile):
+    """Bins of a class that is derived from `Quantile`."""
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        cb.GCE(cb.EqualWidth(10), Tolerant(), weighted_l1),
+        cb.GCE(cb.EqualWidth(10), signed_gap, positive_part),
+        cb.GCE(cb.Quantile(10), signed_gap, weighted_l1),
+        cb.GCE(OwnQuantile(5), absolute_gap, weighted_l1),
+    ],
+    ids=["own setting", "own norm", "signed gaps under a norm of absolute values", "derived bins"],
+)
+def test_the_kernel_computes_only_the_gaps_that_are_declared(metric):
+    found = BinaryReplicates(UNTIED, [metric, cb.ECE()])
+    for values, sampler in ((found.bootstrap, bootstrap_sampler(UNTIED)), (found.null, null_sampler(UNTIED))):
+        wanted = [metric.value(sampler(stream)) for stream in Streams(5, 0, 20)]
+        assert values(Streams(5, 0, 20))[:, 0] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_sums_that_need_much_memory_are_not_started_ahead():
+    """Several groups wait for their turn, each with the sums of all replicates."""
+    for metric, is_started in ((cb.ECE(n_bins=1000), True), (cb.RMSCE(), True), (cb.RMSCE(n_bins=1000), False)):
+        submitted = []
+        found = BinaryReplicates(UNTIED, [metric])
+        found.start(lambda work, submitted=submitted: submitted.append(work), n_resamples=499, seed=SeedSequence(0))
+        assert bool(submitted) == is_started
 
 
 def test_a_loss_that_declares_no_gap_has_the_same_replicates():

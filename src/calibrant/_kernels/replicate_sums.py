@@ -99,6 +99,12 @@ class Plan:
         """Number of bins of all partitions."""
         return sum(starts.size for starts in self.fixed) + sum(self.quantiles)
 
+    @property
+    def bytes_per_replicate(self) -> int:
+        """Size of the sums of a replicate."""
+        of_bins = 3 * self.n_bins if self.keeps_sums else 0
+        return 8 * (of_bins + len(self.linear) + len(self.blocks) + len(self.gaps))
+
 
 @dataclass(frozen=True)
 class WeightedPlan:

@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 __all__ = ["Submit", "available_cores", "has_interpreter_lock", "map_ahead", "map_in_threads", "run_together"]
 
@@ -76,8 +76,8 @@ def map_ahead(
     """Yield the results in order; Python runs in the caller's thread only.
 
     `start` begins work of an item that needs no Python lock in other threads, by its second argument, and returns the
-    function that finishes the item. So many items are started `ahead` of the one that is finished. Work that has not
-    begun is dropped if the caller stops or is interrupted.
+    function that finishes the item. So many items are started `ahead` of the one that is finished. An error of an item
+    is raised in its turn. Work that has not begun is dropped if the caller stops or is interrupted.
     """
     work = _Work(getattr(_of_thread, "work", None))
     with _pool(work, threads) as pool:
@@ -85,10 +85,16 @@ def map_ahead(
         def submit(function: Callable[[], Any]) -> Callable[[], Any]:
             return partial(_result, pool.submit(function))
 
+        def begin(item: T) -> Callable[[], R]:
+            try:
+                return start(item, submit)
+            except Exception as error:
+                return partial(_raise, error)
+
         begun: deque[Callable[[], R]] = deque()
         for item in items:
             work.check()
-            begun.append(start(item, submit))
+            begun.append(begin(item))
             if len(begun) > ahead:
                 yield begun.popleft()()
         while begun:
@@ -103,6 +109,10 @@ def run_together(first: Callable[[], T], second: Callable[[], R], *, threads: bo
     with _pool(_Work(getattr(_of_thread, "work", None)), 1) as pool:
         other = pool.submit(second)
         return first(), _result(other)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def _result(future: "Future[R]") -> R:

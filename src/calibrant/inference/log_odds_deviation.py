@@ -50,10 +50,11 @@ class LogOddsDeviation:
         return self._value(self.bins)
 
     def _value(self, bins: LogOddsBins) -> float:
-        if self.design.n_clusters is None:
+        total = float(bins.information.sum())
+        if self.design.n_clusters is None or total == 0:
             return math.sqrt(log_odds.squared_error(bins))
         trace = float(np.trace(self._matrix(bins, None)))
-        return float(np.sqrt(max(_statistic(bins) - trace, 0.0) / bins.information.sum()))
+        return math.sqrt(max(_statistic(bins) - trace, 0.0) / total)
 
     def upper(self, alpha: float, margin: float | None = None) -> float:
         """Return the upper limit, which the error exceeds with a probability of at most `alpha`.

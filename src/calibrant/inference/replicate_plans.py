@@ -126,7 +126,8 @@ class MetricPlan:
         bins = metric.bins
         if isinstance(bins, Quantile):
             self._quantiles.setdefault(bins.n_bins)
-            return self._over_bins(metric, lambda sums: self._of_quantiles(sums, bins.n_bins))
+            same = Quantile(bins.n_bins)  # also of a class that is derived from it
+            return self._over_bins(metric, same, lambda sums: self._of_quantiles(sums, bins.n_bins))
         if not getattr(bins, "fixed", False):
             return None
         if bins not in self._fixed:
@@ -134,15 +135,17 @@ class MetricPlan:
                 self._fixed[bins] = self._partitions.get(bins) or bins(self.table)
             except InputError:  # scores beyond the edges
                 return None
-        return self._over_bins(metric, lambda sums: self._of_fixed(sums, bins))
+        return self._over_bins(metric, bins, lambda sums: self._of_fixed(sums, bins))
 
-    def _over_bins(self, metric: BinnedMetric, totals: Callable[[_kernels.ReplicateSums], BinTotals]) -> Reader:
+    def _over_bins(
+        self, metric: BinnedMetric, bins: Any, totals: Callable[[_kernels.ReplicateSums], BinTotals]
+    ) -> Reader:
         """Return the reader of a metric from the means of gaps, if the kernel computes them, or from sums over bins."""
-        gap = getattr(metric.loss, "gap", None)
-        if gap is None or not getattr(metric.norm, "is_mean", False):
+        gap = _mean_gap(metric)
+        if gap is None:
             self._keeps_sums = True
             return lambda sums, sizes: _values_over(metric, totals(sums), sizes, self.table)
-        self._gaps.append((metric.bins, gap == "absolute" or getattr(metric.norm, "takes_absolute", False)))
+        self._gaps.append((bins, gap == "absolute"))
         column = len(self._gaps) - 1
 
         def read(sums: _kernels.ReplicateSums, sizes: Sizes) -> Floats:
@@ -179,6 +182,16 @@ class MetricPlan:
             return np.where(rejected < 0, np.nan, _share(100 * rejected, sizes))
 
         return share
+
+
+def _mean_gap(metric: BinnedMetric) -> str | None:
+    """Return "absolute" or "signed" if loss and norm declare that the metric is the mean of such gaps; else None."""
+    gap, norm = getattr(metric.loss, "equals_gap", None), metric.norm
+    if gap not in ("absolute", "signed") or not getattr(norm, "is_mean", False):
+        return None
+    if gap == "absolute" or getattr(norm, "takes_absolute", False):
+        return "absolute"
+    return "signed" if getattr(norm, "keeps_sign", False) else None
 
 
 def _share(sums: Weights, sizes: Sizes) -> Floats:

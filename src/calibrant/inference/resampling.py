@@ -36,6 +36,7 @@ _BLOCKS_PER_THREAD = 2  # few: after each, Python reads the metrics from the sum
 _CORES_PER_OTHER_THREAD = 6  # about the ratio of the work on replicates to that of another thread
 _ROWS_PER_BLOCK = 1.2e7  # of all replicates of a block
 _MOST_ROWS_AT_ONCE = 5e8  # of the replicates in memory, about 6 bytes each
+_MOST_BYTES_AHEAD = 2e6  # of sums of replicates that wait for their turn, for each of several tables
 
 _ROUNDING = 1e-9  # of the mean number of rows of a unit
 
@@ -178,11 +179,12 @@ class CountSampler:
         self.table, self.by_rows = table, samples_rows(table)
         known, options = plan or _kernels.Plan(), {"by_rows": takes_draws or self.by_rows, "in_clusters": in_clusters}
         self.kernel = _kernels.replicates(table.score, table.n, table.k, known, **options)
+        self._bytes = known.bytes_per_replicate
         self._started: dict[Streams, Callable[[], _kernels.ReplicateSums]] = {}
 
     def start(self, submit: Submit, *, n_resamples: int, seed: SeedSequence) -> None:
-        """Begin to compute the sums of all replicates, if the kernel draws them."""
-        if not self.by_rows:
+        """Begin to compute the sums of all replicates, if the kernel draws them and they need little memory."""
+        if not self.by_rows or n_resamples * self._bytes > _MOST_BYTES_AHEAD:
             return
         for purpose, measure in (("bootstrap", self.kernel.resample), ("null", self.kernel.simulate)):
             for block in replicate_blocks(purpose, n_resamples=n_resamples, seed=seed, rows=self.table.size):

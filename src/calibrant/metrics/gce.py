@@ -289,7 +289,8 @@ class GCE(KnownKeywords, _Immutable):
     @property
     def _is_mean_of_signed_gaps(self) -> bool:
         signed = getattr(self.loss, "keeps_sign", False) and getattr(self.loss, "degree", 1) == 1
-        return bool(signed and getattr(self.norm, "is_mean", False) and not self._takes_absolute)
+        mean = getattr(self.norm, "is_mean", False) and getattr(self.norm, "keeps_sign", False)
+        return bool(signed and mean and not self._takes_absolute)
 
     @property
     def _takes_absolute(self) -> bool:

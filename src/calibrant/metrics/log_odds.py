@@ -323,7 +323,8 @@ def squared_error(bins: LogOddsBins) -> float:
     """Return the debiased squared log-odds error, at least 0."""
     total = float(bins.information.sum())
     if total == 0:  # scores of 0 and 1 only: no error, or an infinite one
-        return 0.0 if np.all(bins.residual == 0) else float("inf")
+        table = bins.table
+        return 0.0 if np.all(table.k == table.n * table.score) else float("inf")
     d = bins.error
     variance = bins.fitted_variance / np.maximum(bins.fitted_curvature, _STEP) ** 2
     return max(float(np.sum(bins.information * (d**2 - variance))) / total, 0.0)

@@ -13,7 +13,7 @@ that declares the same properties gets bitwise identical intervals, nulls and te
 ``is_elementwise`` : bool, default False
     The loss of a bin depends on `n`, `k`, `rate` and `mean_score` of that bin alone, also where these are arrays with
     one row per replicate.
-``gap`` : "signed" or "absolute", optional
+``equals_gap`` : "signed" or "absolute", optional
     The loss is the mean score less the event rate, or its absolute value, so the kernel computes its mean over bins.
 ``degree`` : float, default 1
     Power of the gaps with which the loss grows: 2 for squares.
@@ -112,7 +112,7 @@ def _squared_range(lowest: float, highest: float) -> tuple[float, float]:
     keeps_sign=True,
     needs_sums_only=True,
     is_elementwise=True,
-    gap="signed",
+    equals_gap="signed",
     range=(-1.0, 1.0),
     range_of_scores=_signed_range,
 )
@@ -147,7 +147,7 @@ def signed_gap(partition: Partition | BinTotals) -> Floats:
     measures_gaps=True,
     needs_sums_only=True,
     is_elementwise=True,
-    gap="absolute",
+    equals_gap="absolute",
     range=(0.0, 1.0),
     range_of_scores=_absolute_range,
 )

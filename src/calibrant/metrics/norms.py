@@ -10,6 +10,8 @@ A norm declares, as attributes:
     It also takes arrays with one row per replicate, in which bins may have size 0, and returns one number for each.
 ``is_mean`` : bool, default False
     Of values that are not negative it is the mean, weighted by size.
+``keeps_sign`` : bool, default False
+    If it is a mean, it is one also of negative values.
 """
 
 import math
@@ -28,7 +30,7 @@ __all__ = ["Lp", "Norm", "sup", "weighted_l1", "weighted_l2", "weighted_mean"]
 Norm: TypeAlias = Callable[[Floats, Weights], float]
 
 
-@declare(takes_rows=True, is_mean=True)
+@declare(takes_rows=True, is_mean=True, keeps_sign=True)
 def weighted_mean(values: Floats, sizes: Weights) -> float:
     """Mean, weighted by bin size. It keeps the sign, so it is not a norm in the strict sense.
 
