@@ -59,7 +59,8 @@ def run(data: bytes) -> None:
         else:
             calls = [lambda each=each: _as_list(getattr(each, name)(*arguments)) for each in (_kernels, other)]
         left, right = (_result(call) for call in calls)
-    if name in REPLICATES and not isinstance(left, str) and not isinstance(right, str) and len(left) == 5:
+    sums = len(_kernels.ReplicateSums._fields)
+    if name in REPLICATES and not isinstance(left, str) and not isinstance(right, str) and len(left) == sums:
         # -1: the decision needs SciPy, which the reference asks itself.
         left[4] = np.where(left[4] == -1, right[4], left[4])
     if not _same(left, right):
