@@ -24,6 +24,12 @@ struct BlockSums {
     alignas(64) std::uint8_t n[kBlock], k[kBlock];
 };
 
+// Counts before each of some blocks, and before the end.
+constexpr std::size_t kWindowBlocks = 16;
+struct WindowSums {
+    std::int32_t n[kWindowBlocks + 1], k[kWindowBlocks + 1];
+};
+
 // The smallest of some values, and the last entry that has it.
 struct Lowest {
     std::int32_t value;
@@ -64,6 +70,13 @@ struct Loops {
 
     // The lowest k times `rows` less n times `events` over the sums of a block. Products must be below 2^25.
     Lowest (*lowest)(const BlockSums& sums, std::int32_t rows, std::int32_t events);
+
+    // Lower bounds of k times `rows` less n times `events` over the sums up to each entry of some blocks, one per block: in
+    // each group of eight entries, the rows without events come first. At most 255 rows in a block, products below 2^25.
+    void (*bound)(const std::uint8_t* n, const std::uint8_t* k, const WindowSums& before, std::size_t blocks,
+                  std::int32_t rows, std::int32_t events, std::int32_t* bounds);
+    void (*bound_wide)(const std::uint16_t* n, const std::uint16_t* k, const WindowSums& before, std::size_t blocks,
+                       std::int32_t rows, std::int32_t events, std::int32_t* bounds);
 
     // The signed sums of all groups of a block, from its values.
     void (*tabulate_signs)(const double (*x)[kColumns], SignedGroups groups);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "entries.hpp"
+#include "entry_window.hpp"
 #include "loops.hpp"
 #include "pava.hpp"
 
@@ -19,13 +20,13 @@ using CountBlock = Block<std::int64_t>;
 // The top block merges with the one below as soon as `difference_`, the determinant of their counts, is not positive. An
 // entry changes it by k n' - n k', where n' and k' are the counts of the block below. So a run of entries is added at once
 // if the difference stays positive when its rows without events come first. Otherwise whole blocks of 64 entries are added
-// at once (`add_block`), and the entries of the others in groups of eight or one by one.
+// at once (`add_blocks`), and the entries of the others in groups of eight or one by one.
 template <class Count>
 class EntryPooling {
   public:
     EntryPooling(const Loops& loops, const Entries<Count>& entries, std::int64_t n_min, std::int64_t n_max,
                  std::vector<CountBlock>& below)
-        : loops_(loops), entries_(entries), n_min_(n_min), n_max_(n_max), below_(below) {}
+        : entries_(entries), n_min_(n_min), n_max_(n_max), below_(below), window_(loops, entries) {}
 
     // Adds the entries before `body`, and the others as the tail; the blocks are in `below` then.
     void run(std::size_t body) {
@@ -34,7 +35,7 @@ class EntryPooling {
         if (any) begin(i);
         for (i += any; i < body;) {
             const std::size_t begin = i, end = std::min(body, (i / kEntriesPerBlock + 1) * kEntriesPerBlock);
-            if (end - begin == kEntriesPerBlock) i = add_block(begin);
+            if (end - begin == kEntriesPerBlock) i = add_blocks(begin, body);
             if (i == begin) i = top_.n < n_min_ ? grow(i, end) : extend(i, end);
         }
         const std::size_t tail = present(body, entries_.size);
@@ -45,11 +46,8 @@ class EntryPooling {
   private:
     static constexpr std::size_t kSmallGroup = 8;
     static constexpr std::int64_t kFewRows = 16;  // blocks of fewer rows seldom take whole groups
-    static constexpr std::int64_t kMostRows = 255, kMostProduct = std::int64_t{1} << 25;  // of `Lowest`
 
-    struct Run {  // sums of consecutive entries
-        std::int64_t n, k;
-    };
+    using Place = typename EntryWindow<Count>::Place;
 
     std::size_t present(std::size_t i, std::size_t end) const {
         while (i < end && entries_.n[i] == 0) ++i;
@@ -83,72 +81,81 @@ class EntryPooling {
         return i;
     }
 
-    // Adds the next 64 entries at once and returns the next entry, which is i if it cannot.
+    // Adds the next blocks of 64 entries at once and returns the next entry, which is i if it cannot.
     //
     // Let `base` be the last block with at least n_min rows and `held` the smaller one above it, if there is one. Added one
     // by one, base takes all rows up to an entry if this does not raise its mean. So it ends with the last entry up to which
     // its mean is lowest; all entries together must be too few for a block of more than n_min rows.
-    std::size_t add_block(std::size_t i) {
-        const Run run = sums_of_block(i);
+    std::size_t add_blocks(std::size_t i, std::size_t body) {
         const bool alone = top_.n >= n_min_;
+        if (!alone && other_.n == 0) return i;
         const Run held = alone ? Run{0, 0} : Run{top_.n, top_.k};
-        if (held.n + run.n > n_min_ || (!alone && other_.n == 0)) return i;
-        const std::size_t end = i + kEntriesPerBlock;
-        if (!alone && difference_ > (run.n - run.k) * other_.k) {
-            take(run);
-            return end;
-        }
-        const CountBlock base = alone ? top_ : below_.back();
-        const CountBlock before{base.start, base.n + held.n, base.k + held.k};
-        BlockSums sums;
-        if (before.n + run.n > n_max_ || !add_up(i, run, before.n + run.n, sums)) return i;
-        const Lowest found = lowest(sums, base);
-        if (found.value + (alone ? 0 : difference_) <= 0) return extend_base(i, held.n, before, sums, found);
-        if (alone) begin_above(base, present(i, end), run);
-        else take(run);
+        const CountBlock& below = alone ? top_ : below_.back();
+        const Run base{below.n, below.k}, before = base + held;
+        const std::int64_t most = std::min(n_min_ - held.n, n_max_ - before.n);
+        const std::size_t end = window_.take(i, body, most, before.n);
+        if (end == i) return i;
+        const std::int64_t limit = alone ? 0 : -difference_;
+        const Place lowest = window_.first_lowest(base, limit);
+        if (lowest.excess <= limit) return extend_base(i, end, below.start, held, before, lowest);
+        if (alone) begin_above(top_, present(i, end), window_.total());
+        else take(window_.total());
         return end;
     }
 
     // Adds the entries up to the one with the lowest mean to the block of at least n_min rows, and the others to one above.
-    // If it takes blocks below, its mean rises, and the other entries are left to be added.
-    std::size_t extend_base(std::size_t i, std::int64_t held, CountBlock before, const BlockSums& sums, Lowest found) {
-        const std::size_t last = lowest_mean(sums, before, found), end = i + kEntriesPerBlock;
-        const std::size_t others = below_.size() - (held > 0);
-        std::size_t kept = others;
-        CountBlock base{before.start, before.n + sums.n[last], before.k + sums.k[last]};
-        if (!merge_below(base, kept, held + sums.n[last])) return i;
-        below_.resize(kept);
-        const std::size_t next = present(i + last + 1, end);
-        if (next < end && kept == others) {
-            begin_above(base, next, {sums.n[kBlock - 1] - sums.n[last], sums.k[kBlock - 1] - sums.k[last]});
+    // If it takes blocks below, its mean rises, and it may take more entries.
+    std::size_t extend_base(std::size_t i, std::size_t end, std::size_t start, Run held, Run before, Place lowest) {
+        Run added = held, up_to{0, 0};  // added to the block since it took blocks below; of the window
+        CountBlock base{start, before.n, before.k};
+        std::size_t others = below_.size() - (held.n > 0), next = i;
+        for (std::size_t from = 0;;) {
+            const Place last = lowest_mean(before, from, lowest);
+            const Run taken = window_.up_to(last) - up_to;
+            CountBlock grown{base.start, base.n + taken.n, base.k + taken.k};
+            std::size_t kept = others;
+            if (!merge_below(grown, kept, added.n + taken.n)) break;
+            const bool merged = kept < others;
+            base = grown;
+            below_.resize(others = kept);
+            up_to = window_.up_to(last);
+            next = window_.entry(last) + 1;
+            if (!merged) return begin_rest(base, next, end, window_.total() - up_to);
+            added = {0, 0};
+            before = Run{base.n, base.k} - up_to;
+            from = last.block;
+            if (base.n + (window_.total() - up_to).n > n_max_ || !window_.suits(base.n)) break;
+            lowest = window_.lowest({base.n, base.k}, from, window_.last_block(), from);
+            if (window_.entry(lowest) + 1 <= next) return begin_rest(base, next, end, window_.total() - up_to);
+        }
+        if (next == i) return i;
+        top_ = base;
+        compare();
+        return present(next, end);
+    }
+
+    // Begins a block above with the entries that are left, if there are any; returns the next entry.
+    std::size_t begin_rest(const CountBlock& base, std::size_t next, std::size_t end, Run rest) {
+        next = present(next, end);
+        if (next < end) {
+            begin_above(base, next, rest);
             return end;
         }
         top_ = base;
         compare();
-        return next;
+        return end;
     }
 
-    // The last entry of a block up to which the mean, together with the rows before, is lowest, by the method of Dinkelbach:
-    // `found` has the lowest difference from some mean, then from the mean up to that entry, and so on.
-    std::size_t lowest_mean(const BlockSums& sums, const CountBlock& before, Lowest found) const {
+    // The last entry up to which the mean, together with the rows before, is lowest, by the method of Dinkelbach: `found`
+    // has the lowest excess over some rate, then over the rate up to that entry, and so on. The rate falls, so the entry
+    // with the lowest excess is never a later one.
+    Place lowest_mean(Run before, std::size_t from, Place found) {
         for (;;) {
-            const std::int64_t n = sums.n[found.last], k = sums.k[found.last];
-            const CountBlock up_to{before.start, before.n + n, before.k + k};
-            found = lowest(sums, up_to);
-            if (found.value == k * up_to.n - n * up_to.k) return found.last;
+            const Run up_to = before + window_.up_to(found);
+            const std::int64_t excess = window_.up_to(found).excess(up_to);
+            found = window_.lowest(up_to, from, found.block, found.block);
+            if (found.excess == excess) return found;
         }
-    }
-
-    Lowest lowest(const BlockSums& sums, const CountBlock& than) const {
-        return loops_.lowest(sums, static_cast<std::int32_t>(than.n), static_cast<std::int32_t>(than.k));
-    }
-
-    // Adds up the counts of 64 entries if they, and their products with so many rows, are as small as `Lowest` needs.
-    bool add_up(std::size_t i, Run run, std::int64_t rows, BlockSums& sums) const {
-        if (run.k > run.n || run.n > kMostRows || run.n * rows >= kMostProduct) return false;
-        if constexpr (sizeof(Count) == 1) loops_.add_up(entries_.n + i, entries_.k + i, sums);
-        if constexpr (sizeof(Count) == 2) loops_.add_up_wide(entries_.n + i, entries_.k + i, sums);
-        return sizeof(Count) <= 2;
     }
 
     // Merges a block with the first `count` blocks below as long as it must; `count` is the number that is left then. So
@@ -256,10 +263,10 @@ class EntryPooling {
         top_ = {entry, n, k};
     }
 
-    const Loops& loops_;
     const Entries<Count>& entries_;
     const std::int64_t n_min_, n_max_;
     std::vector<CountBlock>& below_;
+    EntryWindow<Count> window_;
     CountBlock top_{0, 0, 0};
     Run other_{0, 0};               // the block below if it may merge with the top block
     std::int64_t difference_ = 1;
