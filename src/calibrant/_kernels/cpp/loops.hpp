@@ -52,10 +52,11 @@ struct Loops {
     void (*sum_counts)(const std::uint8_t* count, std::size_t blocks, std::int64_t* sums);
     void (*sum_wide_counts)(const std::uint16_t* count, std::size_t blocks, std::int64_t* sums);
 
-    // Sums of counts times x before each block, and before the end, in 16 lanes: lane l adds entries l, l + 16, ... The
-    // sums before the first block are given.
-    void (*sum_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* before);
-    void (*sum_wide_products)(const std::uint16_t* count, const double* x, std::size_t blocks, double* before);
+    // Sums of counts times x before every `stride` blocks, and before the end, in 16 lanes: lane l adds entries l, l + 16,
+    // ... The sums before the first block are given. `stride` is a power of two.
+    void (*sum_products)(const std::uint8_t* count, const double* x, std::size_t blocks, std::size_t stride, double* before);
+    void (*sum_wide_products)(const std::uint16_t* count, const double* x, std::size_t blocks, std::size_t stride,
+                              double* before);
 
     // Adds counts times x of all blocks to 32 lanes, lane l those of entries l, l + 32, ...
     void (*add_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* lanes);

@@ -60,6 +60,19 @@ struct Sums {
     std::int64_t* rejected;  // per partition of PAVA-BC; -1 if a decision needs SciPy
 };
 
+inline void sum_blocks(const Loops& loops, const std::uint8_t* count, std::size_t blocks, std::int64_t* sums) {
+    loops.sum_counts(count, blocks, sums);
+}
+
+inline void sum_blocks(const Loops& loops, const std::uint16_t* count, std::size_t blocks, std::int64_t* sums) {
+    loops.sum_wide_counts(count, blocks, sums);
+}
+
+template <class Count>
+void sum_blocks(const Loops&, const Count* count, std::size_t blocks, std::int64_t* sums) {
+    for (std::size_t b = 0; b < blocks; ++b) sums[b] = group_sum<kBlock>(count + b * kBlock);
+}
+
 // Counts of one replicate with sums over blocks of 64 entries before each block.
 template <class Count>
 struct Counts64 {
@@ -73,55 +86,45 @@ struct Counts64 {
         before.resize(count.size() / kBlock + 1);
         before[0] = 0;
     }
+    std::size_t blocks() const { return before.size() - 1; }
     std::int64_t up_to(std::size_t entry) const {
         std::int64_t sum = before[entry / kBlock];
         for (std::size_t i = entry / kBlock * kBlock; i < entry; ++i) sum += static_cast<std::int64_t>(count[i]);
         return sum;
     }
-    void add(const Loops& loops) {
-        sum_blocks(loops, before.data() + 1);
+    // Adds up each of some blocks; `accumulate` follows when all are added up.
+    void sum_blocks(const Loops& loops, std::size_t first, std::size_t blocks) {
+        calibrant::sum_blocks(loops, count.data() + first * kBlock, blocks, before.data() + 1 + first);
+    }
+    void accumulate() {
         for (std::size_t b = 1; b < before.size(); ++b) before[b] += before[b - 1];
     }
-
-  private:
-    void sum_blocks(const Loops& loops, std::int64_t* sums) const;
+    void add(const Loops& loops) {
+        sum_blocks(loops, 0, blocks());
+        accumulate();
+    }
 };
 
-template <>
-inline void Counts64<std::uint8_t>::sum_blocks(const Loops& loops, std::int64_t* sums) const {
-    loops.sum_counts(count.data(), count.size() / kBlock, sums);
-}
-
-template <>
-inline void Counts64<std::uint16_t>::sum_blocks(const Loops& loops, std::int64_t* sums) const {
-    loops.sum_wide_counts(count.data(), count.size() / kBlock, sums);
-}
-
-template <class Count>
-void Counts64<Count>::sum_blocks(const Loops&, std::int64_t* sums) const {
-    for (std::size_t b = 0; b < count.size() / kBlock; ++b) sums[b] = group_sum<kBlock>(count.data() + b * kBlock);
-}
-
 inline void sum_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks,
-                         double* before) {
-    loops.sum_products(count, x, blocks, before);
+                         std::size_t stride, double* before) {
+    loops.sum_products(count, x, blocks, stride, before);
 }
 
 inline void sum_products(const Loops& loops, const std::uint16_t* count, const double* x, std::size_t blocks,
-                         double* before) {
-    loops.sum_wide_products(count, x, blocks, before);
+                         std::size_t stride, double* before) {
+    loops.sum_wide_products(count, x, blocks, stride, before);
 }
 
 template <class Count>
-void sum_products(const Loops&, const Count* count, const double* x, std::size_t blocks, double* before) {
+void sum_products(const Loops&, const Count* count, const double* x, std::size_t blocks, std::size_t stride,
+                  double* before) {
     double lane[kBlockLanes];
     std::copy_n(before, kBlockLanes, lane);
-    for (std::size_t b = 0; b < blocks; ++b, count += kBlock, x += kBlock, before += kBlockLanes) {
-        std::copy_n(lane, kBlockLanes, before);
+    for (std::size_t b = 0; b < blocks; count += kBlock, x += kBlock) {
         for (std::size_t i = 0; i < kBlock; i += kBlockLanes)
             for (std::size_t l = 0; l < kBlockLanes; ++l) lane[l] += static_cast<double>(count[i + l]) * x[i + l];
+        if (++b % stride == 0 || b == blocks) std::copy_n(lane, kBlockLanes, before += kBlockLanes);
     }
-    std::copy_n(lane, kBlockLanes, before);
 }
 
 inline void add_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks,
@@ -158,31 +161,69 @@ void in_pieces(std::size_t blocks, Function function) {
     for (std::size_t first = 0; first < blocks; first += kPiece) function(first, std::min(kPiece, blocks - first));
 }
 
-// n * score with sums before each block, in lanes.
+// n * score with sums before every `stride` blocks, in lanes. Sums before the blocks between them are added up where they
+// are needed: with few bins for many blocks, this costs less than to write all of them.
 struct Scores64 {
     PooledVector<double> before;
+    std::size_t stride = 1;
 
+    void resize(std::size_t blocks) {
+        constexpr std::size_t many = 2048;
+        stride = blocks < many ? 1 : kPiece;
+        before.resize(((blocks + stride - 1) / stride + 1) * kBlockLanes);
+        std::fill_n(before.begin(), kBlockLanes, 0.0);
+    }
+    // Adds some blocks, one piece after another.
     template <class Count>
-    static void add(const Loops& loops, const std::vector<Counts64<Count>>& n, std::size_t replicates,
-                    const double* score, std::vector<Scores64>& scores) {
-        for (std::size_t r = 0; r < replicates; ++r) {
-            scores[r].before.resize(n[r].before.size() * kBlockLanes);
-            std::fill_n(scores[r].before.begin(), kBlockLanes, 0.0);
-        }
-        in_pieces(n[0].before.size() - 1, [&](std::size_t first, std::size_t blocks) {
-            for (std::size_t r = 0; r < replicates; ++r)
-                sum_products(loops, n[r].count.data() + first * kBlock, score + first * kBlock, blocks,
-                             scores[r].before.data() + first * kBlockLanes);
-        });
+    void add(const Loops& loops, const Counts64<Count>& n, const double* score, std::size_t first, std::size_t blocks) {
+        sum_products(loops, n.count.data() + first * kBlock, score + first * kBlock, blocks, stride,
+                     before.data() + first / stride * kBlockLanes);
     }
     template <class Count>
-    double up_to(const Counts64<Count>& n, const double* score, std::size_t entry) const {
-        const std::size_t block = entry / kBlock;
-        double sum = 0;
-        for (std::size_t l = 0; l < kBlockLanes; ++l) sum += before[block * kBlockLanes + l];
+    double up_to(const Loops& loops, const Counts64<Count>& n, const double* score, std::size_t entry) const {
+        const std::size_t block = entry / kBlock, known = block / stride * stride;
+        double lanes[2 * kBlockLanes];
+        double* sums = lanes;
+        std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(known / stride * kBlockLanes), kBlockLanes, sums);
+        if (known < block) {
+            sum_products(loops, n.count.data() + known * kBlock, score + known * kBlock, block - known, kPiece, sums);
+            sums += kBlockLanes;
+        }
+        double sum = std::accumulate(sums, sums + kBlockLanes, 0.0);
         for (std::size_t i = block * kBlock; i < entry; ++i) sum += static_cast<double>(n.count[i]) * score[i];
         return sum;
     }
+};
+
+// Sums of counts times the coefficients of a plan, for some replicates, in lanes.
+class LinearLanes {
+  public:
+    LinearLanes(const Plan& plan, std::size_t replicates)
+        : plan_(plan), lanes_(replicates * plan.linear.size() * kLanes, 0.0) {}
+
+    // Adds some blocks of entries, or of rows, of a replicate. Counts may be `chosen` to be 0 and 1 only.
+    template <class Count>
+    void add(const Loops& loops, std::size_t replicate, const Count* count, std::size_t first, std::size_t blocks,
+             PooledVector<double> Plan::Linear::* coefficient, bool chosen = false) {
+        double* to = of(replicate);
+        for (const auto& each : plan_.linear) {
+            add_terms(loops, count + first * kBlock, (each.*coefficient).data() + first * kBlock, blocks, to, chosen);
+            to += kLanes;
+        }
+    }
+    std::vector<double> totals(std::size_t replicate) {
+        std::vector<double> found;
+        double* const from = of(replicate);
+        for (std::size_t i = 0; i < plan_.linear.size(); ++i)
+            found.push_back(std::accumulate(from + i * kLanes, from + (i + 1) * kLanes, 0.0));
+        return found;
+    }
+
+  private:
+    double* of(std::size_t replicate) { return lanes_.data() + replicate * plan_.linear.size() * kLanes; }
+
+    const Plan& plan_;
+    std::vector<double> lanes_;
 };
 
 // Whether the exact test of k in n accepts all scores from `lowest` to `highest`, by a bound that costs nothing: at most
@@ -289,19 +330,19 @@ class Replicates {
     // Given counts, one row per replicate.
     void measure_all(const Loops& loops, const std::int64_t* n_of, const std::int64_t* k_of, std::size_t count,
                      Sums out) const {
-        std::vector<Counts64<std::int64_t>> n(1), k(1);
-        n[0].resize(rows_.entries);
-        k[0].resize(rows_.entries);
-        std::vector<Scores64> scores(1);
+        Counts64<std::int64_t> n, k;
+        n.resize(rows_.entries);
+        k.resize(rows_.entries);
+        Scores64 scores;
         Workspace space;
         for (std::size_t r = 0; r < count; ++r) {
-            std::copy_n(n_of + r * rows_.entries, rows_.entries, n[0].count.begin());
-            std::copy_n(k_of + r * rows_.entries, rows_.entries, k[0].count.begin());
-            n[0].add(loops);
-            k[0].add(loops);
-            Scores64::add(loops, n, 1, score_.data(), scores);
-            const auto of_rows = linear_sums(loops, n, 1, &Plan::Linear::a), of_events = linear_sums(loops, k, 1, &Plan::Linear::b);
-            measure(loops, n[0], k[0], scores[0], add(of_rows[0], of_events[0]), nullptr, advance(out, r), space);
+            std::copy_n(n_of + r * rows_.entries, rows_.entries, n.count.begin());
+            std::copy_n(k_of + r * rows_.entries, rows_.entries, k.count.begin());
+            n.add(loops);
+            k.add(loops);
+            add_scores(loops, n, scores);
+            const auto of_rows = linear_sums(loops, n, &Plan::Linear::a), of_events = linear_sums(loops, k, &Plan::Linear::b);
+            measure(loops, n, k, scores, add(of_rows, of_events), nullptr, advance(out, r), space);
         }
     }
 
@@ -316,7 +357,7 @@ class Replicates {
         bootstrap_.draw(loops, key, replicate, times.data());
         copy_counts(times, n);
         PooledVector<std::uint8_t> events(times.size());
-        keep_events(times, events);
+        keep_events(times.data(), 0, times.size(), events.data());
         copy_counts(events, k);
     }
 
@@ -329,19 +370,19 @@ class Replicates {
     // What all null replicates share: they have the rows of the table.
     struct RowSums {
         std::once_flag computed;
-        std::vector<Counts64<Count>> n = std::vector<Counts64<Count>>(1);
-        std::vector<Scores64> scores = std::vector<Scores64>(1);
-        std::vector<std::vector<double>> linear;
+        Counts64<Count> n;
+        Scores64 scores;
+        std::vector<double> linear;
     };
 
     const RowSums& row_sums(const Loops& loops) const {
         RowSums& rows = *row_sums_;
         std::call_once(rows.computed, [&] {
-            rows.n[0].resize(rows_.entries);
-            std::copy_n(rows_.n, rows_.entries, rows.n[0].count.begin());
-            rows.n[0].add(loops);
-            Scores64::add(loops, rows.n, 1, score_.data(), rows.scores);
-            rows.linear = linear_sums(loops, rows.n, 1, &Plan::Linear::a);
+            rows.n.resize(rows_.entries);
+            std::copy_n(rows_.n, rows_.entries, rows.n.count.begin());
+            rows.n.add(loops);
+            add_scores(loops, rows.n, rows.scores);
+            rows.linear = linear_sums(loops, rows.n, &Plan::Linear::a);
         });
         return rows;
     }
@@ -392,13 +433,17 @@ class Replicates {
         for (std::size_t r = 0; r < count; r += kTogether) {
             const std::size_t some = std::min(kTogether, count - r);
             draw(r, some, events);
-            for (std::size_t j = 0; j < some; ++j) {
-                gather(events[j].count, k[j].count);
-                k[j].add(loops);
-            }
-            const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b, rows_.single);
+            for (std::size_t j = 0; j < some; ++j) gather(events[j].count, k[j].count);
+            LinearLanes lanes(plan_, some);
+            in_pieces(k[0].blocks(), [&](std::size_t first, std::size_t blocks) {
+                for (std::size_t j = 0; j < some; ++j) {
+                    k[j].sum_blocks(loops, first, blocks);
+                    lanes.add(loops, j, k[j].count.data(), first, blocks, &Plan::Linear::b, rows_.single);
+                }
+            });
+            for (std::size_t j = 0; j < some; ++j) k[j].accumulate();
             for (std::size_t j = 0; j < some; ++j)
-                measure(loops, rows.n[0], k[j], rows.scores[0], add(rows.linear[0], of_events[j]), nullptr, advance(out, r + j),
+                measure(loops, rows.n, k[j], rows.scores, add(rows.linear, lanes.totals(j)), nullptr, advance(out, r + j),
                         space);
         }
     }
@@ -414,25 +459,53 @@ class Replicates {
             n[j].resize(rows_.entries);
             k[j].resize(rows_.entries);
             times[j].count.resize(event_.size());
+            scores[j].resize(n[j].blocks());
         }
-        PooledVector<std::uint8_t> events(event_.size());
+        PooledVector<std::uint8_t> events(rows_.single ? 0 : event_.size());
         Workspace space;
         for (std::size_t r = 0; r < count; r += together) {
             const std::size_t some = std::min(together, count - r);
             draw(r, some, times);
-            const auto linear = linear_sums(loops, times, some, &Plan::Linear::rows);
+            LinearLanes lanes(plan_, some);
+            count_entries(loops, times, some, events, n, k, lanes);
+            in_pieces(n[0].blocks(), [&](std::size_t first, std::size_t blocks) {
+                for (std::size_t j = 0; j < some; ++j) {
+                    if (rows_.single) add_single(loops, n[j], first, blocks, k[j], lanes, j);
+                    n[j].sum_blocks(loops, first, blocks);
+                    k[j].sum_blocks(loops, first, blocks);
+                    scores[j].add(loops, n[j], score_.data(), first, blocks);
+                }
+            });
             for (std::size_t j = 0; j < some; ++j) {
-                keep_events(times[j].count, events);
-                gather(times[j].count, n[j].count);
-                gather(events, k[j].count);
-                n[j].add(loops);
-                k[j].add(loops);
-            }
-            Scores64::add(loops, n, some, score_.data(), scores);
-            for (std::size_t j = 0; j < some; ++j)
-                measure(loops, n[j], k[j], scores[j], linear[j],
+                n[j].accumulate();
+                k[j].accumulate();
+                measure(loops, n[j], k[j], scores[j], lanes.totals(j),
                         limits == nullptr ? nullptr : limits + (r + j) * 2 * plan_.blocks.size(), advance(out, r + j), space);
+            }
         }
+    }
+
+    // From rows to entries of the table. Entries of one row each are added up later, piece by piece (`add_single`).
+    void count_entries(const Loops& loops, Times& times, std::size_t replicates, PooledVector<std::uint8_t>& events,
+                       std::vector<Counts64<Count>>& n, std::vector<Counts64<Count>>& k, LinearLanes& lanes) const {
+        if (!rows_.single)
+            in_pieces(event_.size() / kBlock, [&](std::size_t first, std::size_t blocks) {
+                for (std::size_t j = 0; j < replicates; ++j)
+                    lanes.add(loops, j, times[j].count.data(), first, blocks, &Plan::Linear::rows);
+            });
+        for (std::size_t j = 0; j < replicates; ++j) {
+            if (!rows_.single) {
+                keep_events(times[j].count.data(), 0, event_.size(), events.data());
+                gather(events, k[j].count);
+            }
+            gather(times[j].count, n[j].count);
+        }
+    }
+    void add_single(const Loops& loops, const Counts64<Count>& n, std::size_t first, std::size_t blocks,
+                    Counts64<Count>& k, LinearLanes& lanes, std::size_t replicate) const {
+        lanes.add(loops, replicate, n.count.data(), first, blocks, &Plan::Linear::rows);
+        if constexpr (sizeof(Count) == 1)  // of entries of one row each
+            keep_events(n.count.data(), first * kBlock, blocks * kBlock, k.count.data());
     }
 
     Sums advance(Sums out, std::size_t replicates) const {
@@ -448,10 +521,10 @@ class Replicates {
         std::copy_n(counts.count.begin(), rows_.entries, out);
     }
 
-    void keep_events(const PooledVector<std::uint8_t>& times, PooledVector<std::uint8_t>& events) const {
-        const std::uint8_t *const from = times.data(), *const mask = event_.data();
-        std::uint8_t* const to = events.data();
-        const std::size_t size = times.size();  // not read in the loop, so that it is vectorised
+    // Copies counts of some rows, those of rows without the event as 0.
+    void keep_events(const std::uint8_t* times, std::size_t first, std::size_t size, std::uint8_t* events) const {
+        const std::uint8_t *const from = times + first, *const mask = event_.data() + first;
+        std::uint8_t* const to = events + first;
         for (std::size_t i = 0; i < size; ++i) to[i] = from[i] & mask[i];
     }
 
@@ -500,10 +573,10 @@ class Replicates {
         std::vector<Before>& all = space.before;
         // A sum up to a bin adds half a block on average, so with many bins for the entries all sums at once cost less.
         const bool dense = plan_.bins() * kBlock / 2 > rows_.entries;
-        if (dense) sums_before(n, k, scores, all);
+        if (dense) sums_before(loops, n, k, scores, all);
         const auto before = [&](std::size_t entry) -> Before {
             if (dense) return all[entry];
-            return {n.up_to(entry), k.up_to(entry), scores.up_to(n, score_.data(), entry)};
+            return {n.up_to(entry), k.up_to(entry), scores.up_to(loops, n, score_.data(), entry)};
         };
         for (const auto& starts : plan_.fixed) {
             start.assign(starts.begin(), starts.end());
@@ -528,35 +601,30 @@ class Replicates {
         return sums;
     }
 
-    // Sums of counts times coefficients over all entries, or all rows, of the first of these replicates. Counts may be 0
-    // and 1 only.
     template <class Drawn>
-    std::vector<std::vector<double>> linear_sums(const Loops& loops, const std::vector<Counts64<Drawn>>& of,
-                                                 std::size_t replicates,
-                                                 PooledVector<double> Plan::Linear::* coefficient,
-                                                 bool chosen = false) const {
-        std::vector<std::vector<double>> totals(replicates);
-        for (const auto& each : plan_.linear) {
-            double lanes[kTogether][kLanes] = {};
-            in_pieces(of[0].count.size() / kBlock, [&](std::size_t first, std::size_t blocks) {
-                for (std::size_t r = 0; r < replicates; ++r)
-                    add_terms(loops, of[r].count.data() + first * kBlock, (each.*coefficient).data() + first * kBlock,
-                              blocks, lanes[r], chosen);
-            });
-            for (std::size_t r = 0; r < replicates; ++r)
-                totals[r].push_back(std::accumulate(lanes[r], lanes[r] + kLanes, 0.0));
-        }
-        return totals;
+    void add_scores(const Loops& loops, const Counts64<Drawn>& n, Scores64& scores) const {
+        scores.resize(n.blocks());
+        in_pieces(n.blocks(), [&](std::size_t first, std::size_t blocks) {
+            scores.add(loops, n, score_.data(), first, blocks);
+        });
+    }
+    template <class Drawn>
+    std::vector<double> linear_sums(const Loops& loops, const Counts64<Drawn>& of,
+                                    PooledVector<double> Plan::Linear::* coefficient) const {
+        LinearLanes lanes(plan_, 1);
+        lanes.add(loops, 0, of.count.data(), 0, of.blocks(), coefficient);
+        return lanes.totals(0);
     }
 
     // The sums before each entry, and before the end, added up in the same order as `up_to` does.
     template <class Drawn>
-    void sums_before(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
+    void sums_before(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
                      std::vector<Before>& all) const {
         all.resize(rows_.entries + 1);
         Before sum{};
         for (std::size_t i = 0; i <= rows_.entries; ++i) {
-            if (i % kBlock == 0) sum = {n.before[i / kBlock], k.before[i / kBlock], scores.up_to(n, score_.data(), i)};
+            if (i % kBlock == 0)
+                sum = {n.before[i / kBlock], k.before[i / kBlock], scores.up_to(loops, n, score_.data(), i)};
             all[i] = sum;
             if (i == rows_.entries) break;
             sum.n += static_cast<std::int64_t>(n.count[i]);
