@@ -1,6 +1,6 @@
 """The compiled kernel; `reference` documents each function."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -216,6 +216,12 @@ class _Replicates:
     def resample_drawn(self, drawn: Bytes, order: Order | None, limits: Ints | None = None) -> ReplicateSums:
         limits = np.empty((0, 0), dtype=np.int64) if limits is None else limits
         return _sums(self._core.resample_drawn(drawn, _given(order), limits), len(drawn))
+
+    def resample_together(
+        self, others: "Sequence[_Replicates]", drawn: Bytes, order: Order | None
+    ) -> list[ReplicateSums]:
+        found = self._core.resample_together([each._core for each in others], drawn, _given(order))
+        return [_sums(each, len(drawn)) for each in found]
 
     def simulate_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
         return _sums(self._core.simulate_drawn(drawn, _given(order)), len(drawn))

@@ -1,6 +1,6 @@
 """Replicates of a table in NumPy, with the random numbers and the sums of the compiled kernel."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -256,6 +256,13 @@ class _Replicates:
         fits = limits is None or limits.shape == (len(drawn), 2 * len(self.plan.blocks))
         require(fits, "limits must have two columns per partition and one row per replicate")
         return self._of_rows(list(drawn[:, columns].astype(np.int64)), limits)
+
+    def resample_together(
+        self, others: "Sequence[_Replicates]", drawn: Bytes, order: Order | None
+    ) -> list[ReplicateSums]:
+        shared = all(each.n is self.n and each.k is self.k for each in others)
+        require(shared, "tables must share the arrays of their counts")
+        return [each.resample_drawn(drawn, order) for each in (self, *others)]
 
     def simulate_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
         columns = self._columns(drawn, order)

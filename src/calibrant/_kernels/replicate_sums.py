@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +160,12 @@ class TableReplicates(Protocol):
         `drawn` says how often each row of the data (or each cluster) occurs, one row per replicate. Row i of the table,
         in order of score with events first, has column ``order[i]``; without an order, columns are rows of the table.
         `limits` replaces n_min and n_max of all blocks, side by side, by those of each replicate.
+        """
+
+    def resample_together(self, others: Sequence[Self], drawn: Bytes, order: Order | None) -> list[ReplicateSums]:
+        """Return the sums of this table and of others for the same draws; see `resample_drawn`.
+
+        The tables differ only in scores and plans: they share the arrays of their counts.
         """
 
     def simulate_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:

@@ -1,6 +1,7 @@
 """Values of metrics of many replicates of one table of counts at once, from the sums that the kernel computes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +18,7 @@ from calibrant.metrics.metric import Metric
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["BinaryReplicates"]
+__all__ = ["BinaryReplicates", "of_same_draws"]
 
 
 class BinaryReplicates:
@@ -72,10 +73,7 @@ class BinaryReplicates:
             whole = float(self.table.size) if sizes is None else sizes
             return self._sampler.kernel.resample_drawn(drawn, order, limits), whole
 
-        def replicate(stream: Stream) -> ScoreTable:
-            return compact(self.table.score, *self._counts(_row(drawn, order, stream, streams)))
-
-        return self._plan.values(streams, measure, replicate)
+        return self._plan.values(streams, measure, self._tables_of(streams, drawn, order))
 
     def of_outcomes(self, streams: Streams, events: _kernels.Bytes, order: _kernels.Order | None) -> Floats:
         """Return the values of null replicates with these outcomes; see `TableReplicates.simulate_drawn`."""
@@ -88,6 +86,12 @@ class BinaryReplicates:
             return ScoreTable(self.table.score, self.table.n, k)
 
         return self._plan.values(streams, measure, replicate)
+
+    def _tables_of(
+        self, streams: Streams, drawn: _kernels.Bytes, order: _kernels.Order | None
+    ) -> Callable[[Stream], ScoreTable]:
+        """Return the function from a stream to the table of its rows, which were drawn elsewhere."""
+        return lambda stream: compact(self.table.score, *self._counts(_row(drawn, order, stream, streams)))
 
     def _counts(self, times: _kernels.Bytes) -> tuple[Ints, Ints]:
         """Return rows and events of each score, given how often each row occurs."""
@@ -107,6 +111,26 @@ class BinaryReplicates:
 
     def _null_table(self, stream: Stream) -> ScoreTable:
         return ScoreTable(self.table.score, self.table.n, self._sampler.null(stream))
+
+
+def of_same_draws(
+    models: Sequence[BinaryReplicates], streams: Streams, drawn: _kernels.Bytes, order: _kernels.Order | None
+) -> list[Floats]:
+    """Return the values of tables that share the arrays of their counts, as `BinaryReplicates.of_draws` does for each.
+
+    What depends on counts alone, such as the bins of PAVA-BC, is computed once for all of them.
+    """
+
+    @cache
+    def sums() -> list[_kernels.ReplicateSums]:
+        first, *others = [model._sampler.kernel for model in models]
+        return first.resample_together(others, drawn, order)
+
+    def values(i: int, model: BinaryReplicates) -> Floats:
+        tables = model._tables_of(streams, drawn, order)
+        return model._plan.values(streams, lambda _: (sums()[i], float(model.table.size)), tables)
+
+    return [values(i, model) for i, model in enumerate(models)]
 
 
 def _row(drawn: _kernels.Bytes, order: _kernels.Order | None, stream: Stream, streams: Streams) -> _kernels.Bytes:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant import _kernels
 from calibrant._support.random_streams import Streams
 from calibrant._support.typing import Floats, Ints
-from calibrant.inference.binary_replicates import BinaryReplicates
+from calibrant.inference.binary_replicates import BinaryReplicates, of_same_draws
 from calibrant.inference.resampling import PairedRows
 from calibrant.metrics.metric import Metric
 from calibrant.tables.partition import Partition
@@ -22,8 +23,9 @@ class SharedDraws:
     """Metrics of bootstrap replicates of independent rows with several predictions.
 
     Rows are drawn in the order of the first table, whose replicates are therefore those that it has alone. For another
-    prediction, the numbers of draws are gathered in the order of its own table; the kernel adds them up. `partitions`
-    of the table of each prediction are those that are known, by bins.
+    prediction, the numbers of draws are gathered in the order of its own table; the kernel adds them up. Predictions
+    that order the rows alike are measured together. `partitions` of the table of each prediction are those that are
+    known, by bins.
     """
 
     def __init__(
@@ -34,22 +36,48 @@ class SharedDraws:
     ) -> None:
         self.size = rows.event.size
         tables = [_table(*each, rows.event) for each in zip(rows.scores, rows.places, strict=True)]
-        known = partitions or [{}] * len(tables)
-        self.models = [
-            BinaryReplicates(table, metrics, takes_draws=True, partitions=each)
-            for table, each in zip(tables, known, strict=True)
-        ]
         first = _rows_in_order(tables[0], rows.places[0], rows.event)
         rank = np.empty(self.size, dtype=np.int32)
         rank[first] = np.arange(self.size, dtype=np.int32)
         others = zip(tables[1:], rows.places[1:], strict=True)
         self.orders = [None, *(_or_none(rank[_rows_in_order(table, place, rows.event)]) for table, place in others)]
+        self.alike = _share_counts(tables, self.orders)
+        known = partitions or [{}] * len(tables)
+        self.models = [
+            BinaryReplicates(table, metrics, takes_draws=True, partitions=each)
+            for table, each in zip(tables, known, strict=True)
+        ]
 
     def __call__(self, streams: Streams) -> Floats:
         """Return the metrics of the first model, then those of the second one, and so on, one row per replicate."""
         drawn = _kernels.draws(streams.key, streams.first, streams.count, self.size)
-        pairs = zip(self.models, self.orders, strict=True)
-        return np.hstack([model.of_draws(streams, drawn, order) for model, order in pairs])
+        found: dict[int, Floats] = {}
+        for group in self.alike:
+            values = of_same_draws([self.models[i] for i in group], streams, drawn, self.orders[group[0]])
+            found |= zip(group, values, strict=True)
+        return np.hstack([found[i] for i in range(len(self.models))])
+
+
+def _share_counts(tables: list[ScoreTable], orders: Sequence[_kernels.Order | None]) -> list[list[int]]:
+    """Return groups of tables with the same rows in the same order; those of a group share the arrays of their counts.
+
+    A strictly increasing function of the scores, such as most recalibrations, does not change the order.
+    """
+    groups: list[list[int]] = []
+    for i, table in enumerate(tables):
+        for group in groups:
+            first = tables[group[0]]
+            if _equal(orders[i], orders[group[0]]) and _equal(table.n, first.n) and _equal(table.k, first.k):
+                tables[i] = ScoreTable(table.score, first.n, first.k)
+                group.append(i)
+                break
+        else:
+            groups.append([i])
+    return groups
+
+
+def _equal(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
+    return a is b if a is None or b is None else np.array_equal(a, b)
 
 
 def _or_none(order: _kernels.Order) -> _kernels.Order | None:

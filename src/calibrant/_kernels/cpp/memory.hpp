@@ -16,6 +16,15 @@
 
 namespace calibrant {
 
+// Asks the processor to load memory that is needed soon, where the compiler can say so.
+inline void prefetch(const void* memory) {
+#if defined(__GNUC__)
+    __builtin_prefetch(memory);
+#else
+    (void)memory;
+#endif
+}
+
 // Each block starts with its capacity, padded so that the data are aligned for any type.
 constexpr std::size_t kHeader = 64;
 

@@ -153,7 +153,7 @@ void add_terms(const Loops& loops, const Count* count, const double* x, std::siz
 // Replicates whose sums are added up together. Numbers that all of them need, such as scores, are then read from memory
 // once: a piece of them, and of the counts of a replicate, stays in the cache.
 constexpr std::size_t kTogether = 4;
-constexpr std::size_t kPiece = 16;  // blocks
+constexpr std::size_t kPiece = 64;  // blocks
 
 // Calls the function with the first block and the number of blocks of each piece.
 template <class Function>
@@ -211,6 +211,7 @@ class LinearLanes {
             to += kLanes;
         }
     }
+    void clear() { std::fill(lanes_.begin(), lanes_.end(), 0.0); }
     std::vector<double> totals(std::size_t replicate) {
         std::vector<double> found;
         double* const from = of(replicate);
@@ -248,10 +249,29 @@ struct Before {  // sums of the entries before one
 
 // Memory that all replicates use one after another.
 struct Workspace {
+    struct Pooled {
+        std::int64_t n_min, n_max;
+        std::vector<CountBlock> blocks;
+    };
     std::vector<std::size_t> start;
     std::vector<Before> before;
-    std::vector<CountBlock> blocks;
+    std::vector<Pooled> pooled;  // blocks of PAVA-BC, of which the first `known` are those of the present replicate
+    std::size_t known = 0;
     std::vector<std::int64_t> doubtful;
+
+    // The blocks of PAVA-BC of the present replicate. Tables that differ only in their scores, and levels, share them.
+    template <class Count>
+    const std::vector<CountBlock>& blocks(const Loops& loops, const Entries<Count>& entries, std::int64_t n_min,
+                                          std::int64_t n_max) {
+        for (std::size_t i = 0; i < known; ++i)
+            if (pooled[i].n_min == n_min && pooled[i].n_max == n_max) return pooled[i].blocks;
+        if (known == pooled.size()) pooled.emplace_back();
+        Pooled& each = pooled[known++];
+        each.n_min = n_min;
+        each.n_max = n_max;
+        pava_bc(loops, entries, n_min, n_max, each.blocks);
+        return each.blocks;
+    }
 };
 
 // The acceptance sets of this thread, which replicates and groups share.
@@ -306,17 +326,24 @@ class Replicates {
     }
 
     void resample(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
-        resample_by(loops, count, nullptr, out, [&](std::size_t r, std::size_t some, Times& times) {
+        resample_by(loops, count, nullptr, {{this, out}}, [&](std::size_t r, std::size_t some, Times& times) {
             for (std::size_t j = 0; j < some; ++j)
                 bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r + j), times[j].count.data());
         });
     }
 
+    // A table, and where the sums of its replicates are written.
+    struct Measured {
+        const Replicates* table;
+        Sums out;
+    };
+
     // Rows, or outcomes of rows, that were drawn elsewhere. `limits` are n_min and n_max of each partition of PAVA-BC, one
-    // row per replicate, or null for those of the plan.
-    void resample_drawn(const Loops& loops, const DrawnRows& drawn, const std::int64_t* limits, Sums out) const {
+    // row per replicate, or null for those of the plan. All tables share the counts of this one.
+    void resample_drawn(const Loops& loops, const DrawnRows& drawn, const std::int64_t* limits,
+                        const std::vector<Measured>& tables) const {
         PooledVector<std::uint32_t> words(drawn.order == nullptr ? 0 : drawn.columns);
-        resample_by(loops, drawn.replicates, limits, out, [&](std::size_t r, std::size_t some, Times& times) {
+        resample_by(loops, drawn.replicates, limits, tables, [&](std::size_t r, std::size_t some, Times& times) {
             copy_drawn(drawn, r, some, words, times);
         });
     }
@@ -341,6 +368,7 @@ class Replicates {
             n.add(loops);
             k.add(loops);
             add_scores(loops, n, scores);
+            space.known = 0;
             const auto of_rows = linear_sums(loops, n, &Plan::Linear::a), of_events = linear_sums(loops, k, &Plan::Linear::b);
             measure(loops, n, k, scores, add(of_rows, of_events), nullptr, advance(out, r), space);
         }
@@ -363,6 +391,10 @@ class Replicates {
 
     const Plan& plan() const { return plan_; }
     std::size_t size() const { return rows_.size; }
+    bool shares_counts(const Replicates& other) const {
+        return rows_.n == other.rows_.n && rows_.k == other.rows_.k && rows_.entries == other.rows_.entries &&
+               rows_.size == other.rows_.size;
+    }
 
   private:
     using Times = std::vector<Counts64<std::uint8_t>>;
@@ -403,6 +435,7 @@ class Replicates {
     void reorder(const std::uint8_t* of_first, const DrawnRows& drawn, std::size_t replicates,
                  PooledVector<std::uint32_t>& words, Times& times) const {
         static_assert(kTogether == 4, "a word has one byte per replicate");
+        constexpr std::size_t kAhead = 3;  // blocks
         const std::uint8_t* of[kTogether];
         for (std::size_t j = 0; j < kTogether; ++j) of[j] = of_first + std::min(j, replicates - 1) * drawn.columns;
         std::uint32_t* const word = words.data();
@@ -413,6 +446,8 @@ class Replicates {
         std::uint32_t found[kBlock] = {};
         for (std::size_t first = 0; first < size; first += kBlock) {
             const std::size_t some = std::min(kBlock, size - first);
+            if (first + (kAhead + 1) * kBlock <= size)
+                for (std::size_t i = 0; i < kBlock; ++i) prefetch(word + order[first + kAhead * kBlock + i]);
             for (std::size_t i = 0; i < some; ++i) found[i] = word[order[first + i]];
             for (std::size_t j = 0; j < replicates; ++j) {  // all of a block: there is room for whole blocks
                 std::uint8_t* const to = times[j].count.data() + first;
@@ -442,69 +477,101 @@ class Replicates {
                 }
             });
             for (std::size_t j = 0; j < some; ++j) k[j].accumulate();
-            for (std::size_t j = 0; j < some; ++j)
+            for (std::size_t j = 0; j < some; ++j) {
+                space.known = 0;
                 measure(loops, rows.n, k[j], rows.scores, add(rows.linear, lanes.totals(j)), nullptr, advance(out, r + j),
                         space);
+            }
         }
     }
 
-    // `draw` writes how often each row occurs in some replicates, from replicate r on.
+    // What differs between tables with the same counts: sums that need their scores.
+    struct TableSums {
+        const Replicates* table;
+        Sums out;
+        std::vector<Scores64> scores;
+        LinearLanes lanes;
+
+        TableSums(const Measured& measured, std::size_t replicates)
+            : table(measured.table), out(measured.out), scores(replicates), lanes(table->plan_, replicates) {}
+
+        // Adds some blocks of rows, or of entries of one row each.
+        template <class Drawn>
+        void add_rows(const Loops& loops, std::size_t replicate, const Drawn* times, std::size_t first, std::size_t blocks) {
+            lanes.add(loops, replicate, times, first, blocks, &Plan::Linear::rows);
+        }
+        void add_scores(const Loops& loops, std::size_t replicate, const Counts64<Count>& n, std::size_t first,
+                        std::size_t blocks) {
+            scores[replicate].add(loops, n, table->score_.data(), first, blocks);
+        }
+    };
+
+    // `draw` writes how often each row occurs in some replicates, from replicate r on. All tables have the same counts.
     template <class Draw>
-    void resample_by(const Loops& loops, std::size_t count, const std::int64_t* limits, Sums out, Draw draw) const {
+    void resample_by(const Loops& loops, std::size_t count, const std::int64_t* limits, const std::vector<Measured>& tables,
+                     Draw draw) const {
         const std::size_t together = std::min(count, kTogether);
         std::vector<Counts64<Count>> n(together), k(together);
         Times times(together);
-        std::vector<Scores64> scores(together);
         for (std::size_t j = 0; j < together; ++j) {
             n[j].resize(rows_.entries);
             k[j].resize(rows_.entries);
             times[j].count.resize(event_.size());
-            scores[j].resize(n[j].blocks());
+        }
+        std::vector<TableSums> sums;
+        for (const Measured& each : tables) {
+            sums.emplace_back(each, together);
+            for (std::size_t j = 0; j < together; ++j) sums.back().scores[j].resize(n[j].blocks());
         }
         PooledVector<std::uint8_t> events(rows_.single ? 0 : event_.size());
         Workspace space;
         for (std::size_t r = 0; r < count; r += together) {
             const std::size_t some = std::min(together, count - r);
             draw(r, some, times);
-            LinearLanes lanes(plan_, some);
-            count_entries(loops, times, some, events, n, k, lanes);
+            for (TableSums& each : sums) each.lanes.clear();
+            if (rows_.single)
+                for (std::size_t j = 0; j < some; ++j) gather(times[j].count, n[j].count);
+            else
+                count_tied(loops, times, some, events, n, k, sums);
             in_pieces(n[0].blocks(), [&](std::size_t first, std::size_t blocks) {
                 for (std::size_t j = 0; j < some; ++j) {
-                    if (rows_.single) add_single(loops, n[j], first, blocks, k[j], lanes, j);
+                    if (rows_.single) add_single(loops, j, n[j], first, blocks, k[j], sums);
                     n[j].sum_blocks(loops, first, blocks);
                     k[j].sum_blocks(loops, first, blocks);
-                    scores[j].add(loops, n[j], score_.data(), first, blocks);
+                    for (TableSums& each : sums) each.add_scores(loops, j, n[j], first, blocks);
                 }
             });
             for (std::size_t j = 0; j < some; ++j) {
                 n[j].accumulate();
                 k[j].accumulate();
-                measure(loops, n[j], k[j], scores[j], lanes.totals(j),
-                        limits == nullptr ? nullptr : limits + (r + j) * 2 * plan_.blocks.size(), advance(out, r + j), space);
+                space.known = 0;
+                for (TableSums& each : sums)
+                    each.table->measure(loops, n[j], k[j], each.scores[j], each.lanes.totals(j),
+                                        limits == nullptr ? nullptr : limits + (r + j) * 2 * plan_.blocks.size(),
+                                        each.table->advance(each.out, r + j), space);
             }
         }
     }
 
-    // From rows to entries of the table. Entries of one row each are added up later, piece by piece (`add_single`).
-    void count_entries(const Loops& loops, Times& times, std::size_t replicates, PooledVector<std::uint8_t>& events,
-                       std::vector<Counts64<Count>>& n, std::vector<Counts64<Count>>& k, LinearLanes& lanes) const {
-        if (!rows_.single)
-            in_pieces(event_.size() / kBlock, [&](std::size_t first, std::size_t blocks) {
-                for (std::size_t j = 0; j < replicates; ++j)
-                    lanes.add(loops, j, times[j].count.data(), first, blocks, &Plan::Linear::rows);
-            });
+    // From rows to entries of a table with ties.
+    void count_tied(const Loops& loops, Times& times, std::size_t replicates, PooledVector<std::uint8_t>& events,
+                    std::vector<Counts64<Count>>& n, std::vector<Counts64<Count>>& k, std::vector<TableSums>& sums) const {
+        in_pieces(event_.size() / kBlock, [&](std::size_t first, std::size_t blocks) {
+            for (std::size_t j = 0; j < replicates; ++j)
+                for (TableSums& each : sums) each.add_rows(loops, j, times[j].count.data(), first, blocks);
+        });
         for (std::size_t j = 0; j < replicates; ++j) {
-            if (!rows_.single) {
-                keep_events(times[j].count.data(), 0, event_.size(), events.data());
-                gather(events, k[j].count);
-            }
-            gather(times[j].count, n[j].count);
+            keep_events(times[j].count.data(), 0, event_.size(), events.data());
+            add_rows(times[j].count, n[j].count);
+            add_rows(events, k[j].count);
         }
     }
-    void add_single(const Loops& loops, const Counts64<Count>& n, std::size_t first, std::size_t blocks,
-                    Counts64<Count>& k, LinearLanes& lanes, std::size_t replicate) const {
-        lanes.add(loops, replicate, n.count.data(), first, blocks, &Plan::Linear::rows);
-        if constexpr (sizeof(Count) == 1)  // of entries of one row each
+
+    // The events of some blocks of a table without ties, and its linear sums.
+    void add_single(const Loops& loops, std::size_t replicate, const Counts64<Count>& n, std::size_t first,
+                    std::size_t blocks, Counts64<Count>& k, std::vector<TableSums>& sums) const {
+        for (TableSums& each : sums) each.add_rows(loops, replicate, n.count.data(), first, blocks);
+        if constexpr (sizeof(Count) == 1)
             keep_events(n.count.data(), first * kBlock, blocks * kBlock, k.count.data());
     }
 
@@ -674,13 +741,13 @@ class Replicates {
     std::int64_t count_rejected(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k,
                                 const Plan::Blocks& blocks, Workspace& space) const {
         const Entries<Drawn> entries{n.count.data(), k.count.data(), n.before.data(), k.before.data(), rows_.entries};
-        pava_bc(loops, entries, blocks.n_min, blocks.n_max, space.blocks);
+        const std::vector<CountBlock>& bins = space.blocks(loops, entries, blocks.n_min, blocks.n_max);
         AcceptanceCache& cache = cache_of(blocks.alpha);
         space.doubtful.clear();
         std::int64_t rejected = 0;
-        for (std::size_t b = 0; b < space.blocks.size(); ++b) {
-            const CountBlock& bin = space.blocks[b];
-            const std::size_t end = b + 1 < space.blocks.size() ? space.blocks[b + 1].start : rows_.entries;
+        for (std::size_t b = 0; b < bins.size(); ++b) {
+            const CountBlock& bin = bins[b];
+            const std::size_t end = b + 1 < bins.size() ? bins[b + 1].start : rows_.entries;
             check_sums(bin.n, bin.k);
             const bool accepted = surely_accepts(static_cast<double>(bin.n), static_cast<double>(bin.k),
                                                  score_[bin.start], score_[end - 1], blocks.alpha);

@@ -74,6 +74,42 @@ Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed,
     return plan;
 }
 
+// Sums of n, k and n * score per bin (none unless the plan keeps them), linear sums, rejected rows and means of gaps, one
+// row per replicate, each flat.
+class Results {
+  public:
+    Results(const Plan& plan, std::size_t count)
+        : plan_(plan), count_(count), n_(checked_size(count, plan.bins())), k_(checked_size(count, plan.bins())),
+          rejected_(checked_size(count, plan.blocks.size())), score_(checked_size(count, plan.bins())),
+          linear_(checked_size(count, plan.linear.size())), gaps_(checked_size(count, plan.gaps.size())) {}
+
+    Sums sums() { return {n_.data(), k_.data(), score_.data(), linear_.data(), rejected_.data()}; }
+
+    void add_gaps() {
+        std::vector<double> terms;
+        const std::size_t bins = plan_.bins();
+        double* out = gaps_.data();
+        for (std::size_t first = 0; first < count_ * bins; first += bins)
+            for (const MeanGap& gap : plan_.gaps)
+                *out++ = mean_gap(gap, n_.data() + first, k_.data() + first, score_.data() + first, terms);
+    }
+
+    nb::tuple arrays() {
+        if (!plan_.keeps_sums) {
+            n_ = Buffer<std::int64_t>(0);
+            k_ = Buffer<std::int64_t>(0);
+            score_ = Buffer<double>(0);
+        }
+        return nb::make_tuple(n_.array(), k_.array(), score_.array(), linear_.array(), rejected_.array(), gaps_.array());
+    }
+
+  private:
+    const Plan& plan_;
+    std::size_t count_;
+    Buffer<std::int64_t> n_, k_, rejected_;
+    Buffer<double> score_, linear_, gaps_;
+};
+
 // Replicates of a table in Python: keeps the arrays of the table.
 class PyReplicates {
   public:
@@ -101,8 +137,37 @@ class PyReplicates {
         require(!given || (limits.shape(0) == drawn.shape(0) && limits.shape(1) == 2 * blocks),
                 "limits must have two columns per partition and one row per replicate");
         return measured(drawn.shape(0), [&](const auto& each, Sums out) {
-            each.resample_drawn(loops(), rows, given ? limits.data() : nullptr, out);
+            each.resample_drawn(loops(), rows, given ? limits.data() : nullptr, {{&each, out}});
         });
+    }
+
+    // The same rows for this table and for others that share its counts.
+    nb::list resample_together(const std::vector<const PyReplicates*>& others, Bytes drawn, Input<std::int32_t> order) const {
+        const DrawnRows rows = drawn_rows(drawn, order);
+        return std::visit(
+            [&](const auto& own) {
+                using Own = std::decay_t<decltype(own)>;
+                std::vector<const Own*> tables{&own};
+                for (const PyReplicates* other : others) {
+                    tables.push_back(std::get_if<Own>(&other->replicates_));
+                    require(tables.back() != nullptr && tables.back()->shares_counts(own), "tables must share the arrays of their counts");
+                }
+                std::vector<Results> results;
+                std::vector<typename Own::Measured> measured;
+                for (const Own* table : tables) {
+                    results.emplace_back(table->plan(), drawn.shape(0));
+                    measured.push_back({table, results.back().sums()});
+                }
+                {
+                    nb::gil_scoped_release release;
+                    own.resample_drawn(loops(), rows, nullptr, measured);
+                    for (Results& each : results) each.add_gaps();
+                }
+                nb::list found;
+                for (Results& each : results) found.append(each.arrays());
+                return found;
+            },
+            replicates_);
     }
 
     nb::tuple simulate_drawn(Bytes drawn, Input<std::int32_t> order) const {
@@ -166,38 +231,19 @@ class PyReplicates {
         return Replicates<std::int64_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
     }
 
-    // Sums of n, k and n * score per bin (none unless the plan keeps them), linear sums, rejected rows and means of gaps,
-    // one row per replicate, each flat.
     template <class Work>
     nb::tuple measured(std::size_t count, Work work) const {
         return std::visit(
             [&](const auto& each) {
-                const Plan& plan = each.plan();
-                const std::size_t cells = checked_size(count, plan.bins());
-                Buffer<std::int64_t> n(cells), k(cells), rejected(checked_size(count, plan.blocks.size()));
-                Buffer<double> score(cells), linear(checked_size(count, plan.linear.size()));
-                Buffer<double> gaps(checked_size(count, plan.gaps.size()));
+                Results results(each.plan(), count);
                 {
                     nb::gil_scoped_release release;
-                    work(each, Sums{n.data(), k.data(), score.data(), linear.data(), rejected.data()});
-                    add_gaps(plan, count, n.data(), k.data(), score.data(), gaps.data());
+                    work(each, results.sums());
+                    results.add_gaps();
                 }
-                if (!plan.keeps_sums) {
-                    n = Buffer<std::int64_t>(0);
-                    k = Buffer<std::int64_t>(0);
-                    score = Buffer<double>(0);
-                }
-                return nb::make_tuple(n.array(), k.array(), score.array(), linear.array(), rejected.array(), gaps.array());
+                return results.arrays();
             },
             replicates_);
-    }
-
-    static void add_gaps(const Plan& plan, std::size_t count, const std::int64_t* n, const std::int64_t* k,
-                         const double* score, double* out) {
-        std::vector<double> terms;
-        const std::size_t bins = plan.bins();
-        for (std::size_t r = 0; r < count; ++r, n += bins, k += bins, score += bins)
-            for (const MeanGap& gap : plan.gaps) *out++ = mean_gap(gap, n, k, score, terms);
     }
 
     Input<double> score_;
@@ -297,6 +343,8 @@ void bind_replicates(nb::module_& m) {
         .def("resample", &PyReplicates::resample, nb::arg("key"), nb::arg("first"), nb::arg("count"))
         .def("resample_drawn", &PyReplicates::resample_drawn, nb::arg("drawn").noconvert(), nb::arg("order").noconvert(),
              nb::arg("limits").noconvert())
+        .def("resample_together", &PyReplicates::resample_together, nb::arg("others"), nb::arg("drawn").noconvert(),
+             nb::arg("order").noconvert())
         .def("simulate_drawn", &PyReplicates::simulate_drawn, nb::arg("drawn").noconvert(), nb::arg("order").noconvert())
         .def("measure", &PyReplicates::measure, nb::arg("n").noconvert(), nb::arg("k").noconvert())
         .def("simulated", &PyReplicates::simulated, nb::arg("key"), nb::arg("replicate"))
