@@ -24,8 +24,9 @@ def check(n, k, n_min, n_max):
     n, k = np.asarray(n, dtype=np.int64), np.asarray(k, dtype=np.int64)
     wanted = without_absent(n, k, n_min, n_max)
     assert _core.pava_bc_entries(n, k, n_min, n_max).tolist() == wanted
-    if n.max(initial=0) < 256:
-        assert _core.pava_bc_entries(n.astype(np.uint8), k.astype(np.uint8), n_min, n_max).tolist() == wanted
+    for counts, largest in ((np.uint8, 255), (np.uint16, 65_535)):
+        if n.max(initial=0) <= largest:
+            assert _core.pava_bc_entries(n.astype(counts), k.astype(counts), n_min, n_max).tolist() == wanted
 
 
 # runs of equal entries, long enough to fill whole blocks of 64
@@ -48,6 +49,8 @@ SHAPES = {
     "common": lambda p: 1 - 0.05 * (1 - p),
     "falling": lambda p: 0.6 - 0.3 * p,
     "constant": lambda p: np.full(p.size, 0.5),
+    "nearly constant": lambda p: 0.3 + 0.02 * p,
+    "waves": lambda p: 0.5 + 0.3 * np.sin(25 * p),
     "certain at both ends": lambda p: np.clip(3 * p - 1, 0, 1),
 }
 
@@ -64,8 +67,8 @@ def test_replicates_give_the_blocks_of_the_reference(rng, shape, rows):
     ):
         k = rng.binomial(1, SHAPES[shape](p)) * n if rng.random() < 0.7 else rng.binomial(n, SHAPES[shape](p))
         total = int(n.sum())
-        for n_min in {0, 1, 10, 33, total // 20, total // 3, total, total + 1}:
-            for n_max in {n_min, 2 * n_min + 1, total // 5, total}:
+        for n_min in {0, 1, 10, 33, int(total**0.5) + 1, total // 20, total // 3, total, total + 1}:
+            for n_max in {n_min, n_min + 40, 2 * n_min + 1, total // 5, total}:
                 check(n, k, n_min, n_max)
 
 

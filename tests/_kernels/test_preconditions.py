@@ -95,6 +95,12 @@ REPLICATES = {
     "limits": lambda r: make(r, Plan(blocks=[Blocks(1, 5, 0.05)])).resample_drawn(
         np.ones((1, 9), dtype=np.uint8), None, np.ones((1, 3), dtype=np.int64)
     ),
+    "counts that are not shared": lambda r: make(r).resample_together(
+        [make(r, table=(SCORE, N, K.copy()))], np.ones((1, 9), dtype=np.uint8), None
+    ),
+    "order of shared counts": lambda r: make(r).resample_together(
+        [make(r)], np.ones((1, 9), dtype=np.uint8), np.arange(1, 10, dtype=np.int32)
+    ),
     "outcomes": lambda r: make(r).simulate_drawn(np.full((1, 9), 2, dtype=np.uint8), None),
     "outcomes of other rows": lambda r: make(r).simulate_drawn(np.ones((1, 8), dtype=np.uint8), None),
     "outcomes of rows not drawn": lambda r: make(r, by_rows=False).simulate_drawn(

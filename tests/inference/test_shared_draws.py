@@ -104,9 +104,63 @@ def test_a_rising_function_of_the_scores_has_the_order_of_the_first_table():
     paired, _ = PairedRows.read(y, {"a": models["a"], "b": models["a"] ** 2})
     draws = SharedDraws(paired, [cb.Brier(), cb.ACE(), cb.TCE()])
     assert draws.orders == [None, None]
+    assert draws.alike == [[0, 1]]
     found = draws(Streams(7, 3, 5))
-    draws.orders = [None, np.arange(y.size, dtype=np.int32)]
+    draws.alike, draws.orders = [[0], [1]], [None, np.arange(y.size, dtype=np.int32)]
     assert found.tobytes() == draws(Streams(7, 3, 5)).tobytes()
+
+
+def squared_and_flattened(models):
+    """Models that order the rows as "a", as "b", and as neither."""
+    halved = {"half of b": models["b"] / 2, "quarter of a": models["a"] / 4}
+    return models | halved | {"ties": np.minimum(models["a"], 0.7)}
+
+
+@pytest.mark.parametrize("digits", [None, 2, 1])
+def test_models_that_order_the_rows_alike_are_measured_together(digits):
+    y, models = rows(3000, digits=digits)
+    models = squared_and_flattened(models)
+    paired, _ = PairedRows.read(y, models)
+    metrics = [cb.Brier(), cb.ECE(), cb.ACE(), cb.TCE(), cb.TCE(alpha=0.2), cb.LogLoss()]
+    draws = SharedDraws(paired, metrics)
+    assert draws.alike == [[0, 4], [1, 3], [2], [5]]
+    found = draws(Streams(7, 3, 5)).reshape(5, len(models), len(metrics))
+    for i, model in enumerate(draws.models):
+        drawn = _kernels.draws(7, 3, 5, y.size)
+        assert found[:, i].tobytes() == model.of_draws(Streams(7, 3, 5), drawn, draws.orders[i]).tobytes()
+
+
+def test_tables_with_the_same_order_but_other_ties_are_not_measured_together():
+    """Rounding up keeps the order of rows, events first, but merges scores."""
+    y, p = np.array([1, 1, 0, 0]), np.array([0.1, 0.2, 0.3, 0.4])
+    paired, _ = PairedRows.read(y, {"a": p, "b": np.ceil(p * 5) / 5})
+    draws = SharedDraws(paired, [cb.Brier()])
+    assert draws.orders == [None, None]
+    assert draws.alike == [[0], [1]]
+
+
+@pytest.mark.parametrize("digits", [None, 2])
+def test_sums_of_tables_that_share_counts_are_those_of_each_table(digits):
+    y, models = rows(6000, digits=digits)
+    table = cb.ScoreTable.from_arrays(y, models["a"])
+    drawn = _kernels.draws(1, 0, 7, y.size)
+    order = np.random.default_rng(5).permutation(y.size).astype(np.int32)
+    blocks = [_kernels.TestedBlocks(300, 1200, 0.05), _kernels.TestedBlocks(78, 1200, 0.05)]
+    for kernel in KERNELS:
+        makes = [
+            kernel.replicates(
+                score,
+                table.n,
+                table.k,
+                _kernels.Plan([cb.EqualWidth(7)(table).start], [5], blocks[:count], [(score**2, 1 - 2 * score)]),
+            )
+            for score, count in ((table.score, 2), (table.score / 3, 2), (table.score**2, 1))
+        ]
+        for each in (order, None):
+            together = makes[0].resample_together(makes[1:], drawn, each)
+            for found, make in zip(together, makes, strict=True):
+                alone = make.resample_drawn(drawn, each)
+                assert all(a.tobytes() == b.tobytes() for a, b in zip(found, alone, strict=True))
 
 
 def test_metrics_without_sums_are_measured_on_the_same_rows():

@@ -260,7 +260,7 @@ class _Replicates:
     def resample_together(
         self, others: "Sequence[_Replicates]", drawn: Bytes, order: Order | None
     ) -> list[ReplicateSums]:
-        shared = all(each.n is self.n and each.k is self.k for each in others)
+        shared = all(_is_same(each.n, self.n) and _is_same(each.k, self.k) for each in others)
         require(shared, "tables must share the arrays of their counts")
         return [each.resample_drawn(drawn, order) for each in (self, *others)]
 
@@ -346,3 +346,8 @@ def total(count: Weights, x: Floats) -> float:
     product[: count.size] = count * x
     lanes = np.cumsum(product.reshape(-1, _LANES), axis=0)[-1]
     return float(np.cumsum(lanes)[-1])
+
+
+def _is_same(a: Ints, b: Ints) -> bool:
+    """Return whether two contiguous arrays are the same memory."""
+    return a.ctypes.data == b.ctypes.data and a.size == b.size

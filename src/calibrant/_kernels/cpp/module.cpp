@@ -370,6 +370,8 @@ NB_MODULE(_core, m) {
           nb::arg("n_max"));
     m.def("pava_bc_entries", &pava_bc_entries<std::uint8_t>, nb::arg("n").noconvert(), nb::arg("k").noconvert(),
           nb::arg("n_min"), nb::arg("n_max"));
+    m.def("pava_bc_entries", &pava_bc_entries<std::uint16_t>, nb::arg("n").noconvert(), nb::arg("k").noconvert(),
+          nb::arg("n_min"), nb::arg("n_max"));
     m.def("pava_bc_entries", &pava_bc_entries<std::int64_t>, nb::arg("n").noconvert(), nb::arg("k").noconvert(),
           nb::arg("n_min"), nb::arg("n_max"));
     m.def("encode", &encode_values, nb::arg("values").noconvert(), nb::arg("most"));

@@ -19,8 +19,8 @@ using CountBlock = Block<std::int64_t>;
 //
 // The top block merges with the one below as soon as `difference_`, the determinant of their counts, is not positive. An
 // entry changes it by k n' - n k', where n' and k' are the counts of the block below. So a run of entries is added at once
-// if the difference stays positive when its rows without events come first. Otherwise whole blocks of 64 entries are added
-// at once (`add_blocks`), and the entries of the others in groups of eight or one by one.
+// if the difference stays positive when its rows without events come first. Blocks of 64 entries are added together
+// (`add_blocks`), and entries of other blocks in groups of eight or one by one.
 template <class Count>
 class EntryPooling {
   public:
@@ -90,59 +90,59 @@ class EntryPooling {
         const bool alone = top_.n >= n_min_;
         if (!alone && other_.n == 0) return i;
         const Run held = alone ? Run{0, 0} : Run{top_.n, top_.k};
-        const CountBlock& below = alone ? top_ : below_.back();
-        const Run base{below.n, below.k}, before = base + held;
-        const std::int64_t most = std::min(n_min_ - held.n, n_max_ - before.n);
-        const std::size_t end = window_.take(i, body, most, before.n);
+        const CountBlock base = alone ? top_ : below_.back();
+        const std::int64_t rows = base.n + held.n;
+        const std::size_t end = window_.take(i, body, std::min(n_min_ - held.n, n_max_ - rows), rows);
         if (end == i) return i;
         const std::int64_t limit = alone ? 0 : -difference_;
-        const Place lowest = window_.first_lowest(base, limit);
-        if (lowest.excess <= limit) return extend_base(i, end, below.start, held, before, lowest);
-        if (alone) begin_above(top_, present(i, end), window_.total());
+        const Place lowest = window_.first_lowest({base.n, base.k}, limit);
+        if (lowest.excess <= limit) return extend_base(base, held, i, end, lowest);
+        if (alone) begin_above(base, present(i, end), window_.total());
         else take(window_.total());
         return end;
     }
 
-    // Adds the entries up to the one with the lowest mean to the block of at least n_min rows, and the others to one above.
-    // If it takes blocks below, its mean rises, and it may take more entries.
-    std::size_t extend_base(std::size_t i, std::size_t end, std::size_t start, Run held, Run before, Place lowest) {
-        Run added = held, up_to{0, 0};  // added to the block since it took blocks below; of the window
-        CountBlock base{start, before.n, before.k};
-        std::size_t others = below_.size() - (held.n > 0), next = i;
-        for (std::size_t from = 0;;) {
+    // Adds `held` and the entries up to the one with the lowest mean to the block of at least n_min rows, and the others to
+    // one above. If it takes blocks below, its mean rises, and it may take more entries.
+    std::size_t extend_base(CountBlock base, Run held, std::size_t i, std::size_t end, Place lowest) {
+        std::size_t others = below_.size() - (held.n > 0), next = i, from = 0;
+        std::int64_t added = held.n;  // rows, since it took blocks below
+        Run taken{0, 0};              // of the window
+        base = {base.start, base.n + held.n, base.k + held.k};
+        for (;;) {
+            const Run before = Run{base.n, base.k} - taken;
             const Place last = lowest_mean(before, from, lowest);
-            const Run taken = window_.up_to(last) - up_to;
-            CountBlock grown{base.start, base.n + taken.n, base.k + taken.k};
+            const Run up_to = window_.up_to(last), grown = before + up_to;
+            CountBlock merged{base.start, grown.n, grown.k};
             std::size_t kept = others;
-            if (!merge_below(grown, kept, added.n + taken.n)) break;
-            const bool merged = kept < others;
-            base = grown;
+            if (!merge_below(merged, kept, added + up_to.n - taken.n)) break;
+            const bool is_alone = kept == others;
             below_.resize(others = kept);
-            up_to = window_.up_to(last);
+            base = merged;
+            taken = up_to;
             next = window_.entry(last) + 1;
-            if (!merged) return begin_rest(base, next, end, window_.total() - up_to);
-            added = {0, 0};
-            before = Run{base.n, base.k} - up_to;
+            const Run rest = window_.total() - taken;
+            if (is_alone) return begin_rest(base, next, end, rest);
+            added = 0;
             from = last.block;
-            if (base.n + (window_.total() - up_to).n > n_max_ || !window_.suits(base.n)) break;
+            if (base.n + rest.n > n_max_ || !window_.suits(base.n)) break;
             lowest = window_.lowest({base.n, base.k}, from, window_.last_block(), from);
-            if (window_.entry(lowest) + 1 <= next) return begin_rest(base, next, end, window_.total() - up_to);
+            if (window_.entry(lowest) < next) return begin_rest(base, next, end, rest);
         }
-        if (next == i) return i;
+        if (next == i) return i;  // nothing was added
         top_ = base;
         compare();
         return present(next, end);
     }
 
-    // Begins a block above with the entries that are left, if there are any; returns the next entry.
+    // Begins a block above with the entries that are left, if they have rows; returns the next entry.
     std::size_t begin_rest(const CountBlock& base, std::size_t next, std::size_t end, Run rest) {
-        next = present(next, end);
-        if (next < end) {
-            begin_above(base, next, rest);
-            return end;
+        if (rest.n > 0) {
+            begin_above(base, present(next, end), rest);
+        } else {
+            top_ = base;
+            compare();
         }
-        top_ = base;
-        compare();
         return end;
     }
 

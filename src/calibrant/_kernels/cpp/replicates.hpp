@@ -162,14 +162,13 @@ void in_pieces(std::size_t blocks, Function function) {
 }
 
 // n * score with sums before every `stride` blocks, in lanes. Sums before the blocks between them are added up where they
-// are needed: with few bins for many blocks, this costs less than to write all of them.
+// are needed: with few bins for the blocks, this costs less than to write all of them.
 struct Scores64 {
     PooledVector<double> before;
     std::size_t stride = 1;
 
-    void resize(std::size_t blocks) {
-        constexpr std::size_t many = 2048;
-        stride = blocks < many ? 1 : kPiece;
+    void resize(std::size_t blocks, std::size_t bins) {
+        stride = 2 * bins * kPiece <= blocks ? kPiece : 1;
         before.resize(((blocks + stride - 1) / stride + 1) * kBlockLanes);
         std::fill_n(before.begin(), kBlockLanes, 0.0);
     }
@@ -201,27 +200,27 @@ class LinearLanes {
     LinearLanes(const Plan& plan, std::size_t replicates)
         : plan_(plan), lanes_(replicates * plan.linear.size() * kLanes, 0.0) {}
 
-    // Adds some blocks of entries, or of rows, of a replicate. Counts may be `chosen` to be 0 and 1 only.
+    // Adds some blocks of entries, or of rows, of a replicate. `chosen` means that all counts are 0 or 1.
     template <class Count>
     void add(const Loops& loops, std::size_t replicate, const Count* count, std::size_t first, std::size_t blocks,
              PooledVector<double> Plan::Linear::* coefficient, bool chosen = false) {
-        double* to = of(replicate);
+        double* to = lanes_.data() + start(replicate);
         for (const auto& each : plan_.linear) {
             add_terms(loops, count + first * kBlock, (each.*coefficient).data() + first * kBlock, blocks, to, chosen);
             to += kLanes;
         }
     }
     void clear() { std::fill(lanes_.begin(), lanes_.end(), 0.0); }
-    std::vector<double> totals(std::size_t replicate) {
+    std::vector<double> totals(std::size_t replicate) const {
         std::vector<double> found;
-        double* const from = of(replicate);
+        const double* const from = lanes_.data() + start(replicate);
         for (std::size_t i = 0; i < plan_.linear.size(); ++i)
             found.push_back(std::accumulate(from + i * kLanes, from + (i + 1) * kLanes, 0.0));
         return found;
     }
 
   private:
-    double* of(std::size_t replicate) { return lanes_.data() + replicate * plan_.linear.size() * kLanes; }
+    std::size_t start(std::size_t replicate) const { return replicate * plan_.linear.size() * kLanes; }
 
     const Plan& plan_;
     std::vector<double> lanes_;
@@ -255,11 +254,13 @@ struct Workspace {
     };
     std::vector<std::size_t> start;
     std::vector<Before> before;
-    std::vector<Pooled> pooled;  // blocks of PAVA-BC, of which the first `known` are those of the present replicate
+    std::vector<Pooled> pooled;  // of which the first `known` are those of the present replicate
     std::size_t known = 0;
     std::vector<std::int64_t> doubtful;
 
-    // The blocks of PAVA-BC of the present replicate. Tables that differ only in their scores, and levels, share them.
+    void begin_replicate() { known = 0; }
+
+    // The blocks of PAVA-BC of the present replicate. Levels, and tables that share their counts, share them.
     template <class Count>
     const std::vector<CountBlock>& blocks(const Loops& loops, const Entries<Count>& entries, std::int64_t n_min,
                                           std::int64_t n_max) {
@@ -368,7 +369,7 @@ class Replicates {
             n.add(loops);
             k.add(loops);
             add_scores(loops, n, scores);
-            space.known = 0;
+            space.begin_replicate();
             const auto of_rows = linear_sums(loops, n, &Plan::Linear::a), of_events = linear_sums(loops, k, &Plan::Linear::b);
             measure(loops, n, k, scores, add(of_rows, of_events), nullptr, advance(out, r), space);
         }
@@ -476,9 +477,9 @@ class Replicates {
                     lanes.add(loops, j, k[j].count.data(), first, blocks, &Plan::Linear::b, rows_.single);
                 }
             });
-            for (std::size_t j = 0; j < some; ++j) k[j].accumulate();
             for (std::size_t j = 0; j < some; ++j) {
-                space.known = 0;
+                k[j].accumulate();
+                space.begin_replicate();
                 measure(loops, rows.n, k[j], rows.scores, add(rows.linear, lanes.totals(j)), nullptr, advance(out, r + j),
                         space);
             }
@@ -521,7 +522,7 @@ class Replicates {
         std::vector<TableSums> sums;
         for (const Measured& each : tables) {
             sums.emplace_back(each, together);
-            for (std::size_t j = 0; j < together; ++j) sums.back().scores[j].resize(n[j].blocks());
+            for (std::size_t j = 0; j < together; ++j) sums.back().scores[j].resize(n[j].blocks(), each.table->plan_.bins());
         }
         PooledVector<std::uint8_t> events(rows_.single ? 0 : event_.size());
         Workspace space;
@@ -544,7 +545,7 @@ class Replicates {
             for (std::size_t j = 0; j < some; ++j) {
                 n[j].accumulate();
                 k[j].accumulate();
-                space.known = 0;
+                space.begin_replicate();
                 for (TableSums& each : sums)
                     each.table->measure(loops, n[j], k[j], each.scores[j], each.lanes.totals(j),
                                         limits == nullptr ? nullptr : limits + (r + j) * 2 * plan_.blocks.size(),
@@ -670,7 +671,7 @@ class Replicates {
 
     template <class Drawn>
     void add_scores(const Loops& loops, const Counts64<Drawn>& n, Scores64& scores) const {
-        scores.resize(n.blocks());
+        scores.resize(n.blocks(), plan_.bins());
         in_pieces(n.blocks(), [&](std::size_t first, std::size_t blocks) {
             scores.add(loops, n, score_.data(), first, blocks);
         });

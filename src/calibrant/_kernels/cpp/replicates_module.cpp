@@ -149,8 +149,9 @@ class PyReplicates {
                 using Own = std::decay_t<decltype(own)>;
                 std::vector<const Own*> tables{&own};
                 for (const PyReplicates* other : others) {
-                    tables.push_back(std::get_if<Own>(&other->replicates_));
-                    require(tables.back() != nullptr && tables.back()->shares_counts(own), "tables must share the arrays of their counts");
+                    const Own* const table = other == nullptr ? nullptr : std::get_if<Own>(&other->replicates_);
+                    require(table != nullptr && table->shares_counts(own), "tables must share the arrays of their counts");
+                    tables.push_back(table);
                 }
                 std::vector<Results> results;
                 std::vector<typename Own::Measured> measured;
