@@ -89,9 +89,9 @@ class Results {
         std::vector<double> terms;
         const std::size_t bins = plan_.bins();
         double* out = gaps_.data();
-        for (std::size_t first = 0; first < count_ * bins; first += bins)
+        for (std::size_t r = 0; r < count_; ++r)
             for (const MeanGap& gap : plan_.gaps)
-                *out++ = mean_gap(gap, n_.data() + first, k_.data() + first, score_.data() + first, terms);
+                *out++ = mean_gap(gap, n_.data() + r * bins, k_.data() + r * bins, score_.data() + r * bins, terms);
     }
 
     nb::tuple arrays() {
