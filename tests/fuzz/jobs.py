@@ -18,7 +18,7 @@ from tests.fuzz.targets import CORPUS
 MOST_FAILURES = 5  # of one job
 HANG = 20  # seconds
 PATIENCE = 10  # times as many seconds of the clock: other work may take most of the processor
-SLICE = 120  # seconds of one process: atheris keeps the arrays that instrumented comparisons return
+SLICE = 60  # seconds of one process: atheris keeps the arrays that instrumented comparisons return
 _EXECUTED = re.compile(r"^stat::number_of_executed_units:\s*(\d+)", re.MULTILINE)
 _WRITTEN = re.compile(r"Test unit written to (.+)$", re.MULTILINE)
 _LAST_COUNT = re.compile(r"^#(\d+)\s", re.MULTILINE)
