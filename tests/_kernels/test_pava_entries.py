@@ -80,6 +80,23 @@ def test_counts_whose_products_need_more_than_64_bits(rng):
         check(n, k, n_min, n_min + int(rng.integers(0, n.sum())))
 
 
+def test_an_entry_with_more_events_than_rows_gives_some_blocks():
+    """Wrong counts may give wrong blocks, but do not run forever: the products of this entry exceed 32 bits."""
+    n = np.zeros(1024 + 64 * 20, dtype=np.uint8)
+    k = n.copy()
+    n[:1024], k[:1024] = 255, 200
+    for j in range(12):
+        n[1024 + 2 * j :: 64] = 1
+    k[1024 + 63] = 150
+    n[-64:] = 9
+    assert _core.pava_bc_entries(n, k, 400, 10**9).tolist()[0] == 0
+
+
+def test_a_window_without_rows_beside_a_block_of_many():
+    n = np.concatenate([np.full(2200 * 64, 255), np.zeros(640), np.ones(64)])
+    check(n, n // 2, 10, 10**9)
+
+
 @pytest.mark.parametrize("size", [0, 1, 64, 200])
 def test_a_replicate_without_rows_has_no_blocks(size):
     nothing = np.zeros(size, dtype=np.uint8)

@@ -98,6 +98,12 @@ REPLICATES = {
     "counts that are not shared": lambda r: make(r).resample_together(
         [make(r, table=(SCORE, N, K.copy()))], np.ones((1, 9), dtype=np.uint8), None
     ),
+    "shared counts, rows not drawn": lambda r: make(r).resample_together(
+        [make(r, by_rows=False)], np.ones((1, 9), dtype=np.uint8), None
+    ),
+    "counts that are not shared, and columns": lambda r: make(r).resample_together(
+        [make(r, table=(SCORE, N, K.copy()))], np.ones((1, 2), dtype=np.uint8), None
+    ),
     "order of shared counts": lambda r: make(r).resample_together(
         [make(r)], np.ones((1, 9), dtype=np.uint8), np.arange(1, 10, dtype=np.int32)
     ),

@@ -9,7 +9,7 @@ import calibrant as cb
 from calibrant import _kernels
 from calibrant._kernels import reference_replicates
 from calibrant._support.random_streams import Streams, stream_key
-from calibrant.inference import resampling
+from calibrant.inference import binary_replicates, resampling
 from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.paired import paired_replicates
@@ -128,6 +128,17 @@ def test_models_that_order_the_rows_alike_are_measured_together(digits):
     for i, model in enumerate(draws.models):
         drawn = _kernels.draws(7, 3, 5, y.size)
         assert found[:, i].tobytes() == model.of_draws(Streams(7, 3, 5), drawn, draws.orders[i]).tobytes()
+
+
+def test_models_with_many_bins_are_measured_one_by_one(monkeypatch):
+    """Their sums over bins would be in memory at once; the values are the same."""
+    y, models = rows(2000)
+    paired, _ = PairedRows.read(y, {"a": models["a"], "b": models["a"] ** 2})
+    found = []
+    for most in (10**9, 0):
+        monkeypatch.setattr(binary_replicates, "_MOST_BINS", most)
+        found.append(SharedDraws(paired, [cb.ECE(n_bins=500), cb.ACE(), cb.TCE()])(Streams(7, 3, 5)))
+    assert found[0].tobytes() == found[1].tobytes()
 
 
 def test_tables_with_the_same_order_but_other_ties_are_not_measured_together():

@@ -260,9 +260,12 @@ class _Replicates:
     def resample_together(
         self, others: "Sequence[_Replicates]", drawn: Bytes, order: Order | None
     ) -> list[ReplicateSums]:
-        shared = all(_is_same(each.n, self.n) and _is_same(each.k, self.k) for each in others)
-        require(shared, "tables must share the arrays of their counts")
+        require(all(map(self._shares_counts, others)), "tables must share the arrays of their counts")
         return [each.resample_drawn(drawn, order) for each in (self, *others)]
+
+    def _shares_counts(self, other: "_Replicates") -> bool:
+        alike = (other.by_rows, other.most_draws) == (self.by_rows, self.most_draws)
+        return alike and _is_same(other.n, self.n) and _is_same(other.k, self.k)
 
     def simulate_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
         columns = self._columns(drawn, order)

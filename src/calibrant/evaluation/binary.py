@@ -172,8 +172,7 @@ def evaluate_table(
     is_own = design is None
     design = None if few_clusters else design or Design(table, rows)
     large = len(table) >= THREADS_FROM
-    # On one core they would only take the cache from each other.
-    threads = large and available_cores() > 1
+    threads = large and available_cores() > 1  # on one core they would only take the cache from each other
     complete = large and is_own  # the details share much work with the decision
 
     def measure() -> tuple[PanelValues, MeasuredTable, _Resampled]:
@@ -181,7 +180,8 @@ def evaluate_table(
         panel = measured.panel
         tested, ece = panel.breakdowns[_test_based(panel.breakdowns)], _breakdown_of_ece(panel.breakdowns)
         details = MeasuredTable(table, design, tested, ece, settings, seed)
-        options = {"show": show, "other_threads": 1 + complete if threads else 0}
+        # Of the decision two, and of the details two.
+        options = {"show": show, "other_threads": 2 + 2 * complete if threads else 0}
         resample = partial(measured.resample, seed, **options)
         others = details.complete if complete else lambda: None
         resampled, _ = run_together(resample, others, threads=threads and complete)

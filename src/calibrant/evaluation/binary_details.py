@@ -1,6 +1,7 @@
 """`BinaryDetails`: results that only evaluations of predicted probabilities have."""
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from calibrant.evaluation.sensitivity import Sensitivity
 from calibrant.evaluation.settings import Settings
 from calibrant.evaluation.sizes import mean_score, n_rows, rows_text
 from calibrant.inference.bands import Band, cumulative_band
-from calibrant.inference.calibration_tests import TESTS, ecce_test
+from calibrant.inference.calibration_tests import TESTS_OF_FITS, TESTS_OF_SUMS, ecce_test
 from calibrant.inference.coefficients import coefficients
 from calibrant.inference.decision import AbsoluteMargin, Decision
 from calibrant.inference.design import Design
@@ -113,11 +114,22 @@ class MeasuredTable:
         """Calibration in the large, calibration slope and Cox's intercept, where they exist."""
         return () if self.design is None else coefficients(self.design, self.settings.confidence_level)
 
-    @cached_property
+    @property
     def other_tests(self) -> tuple[TestResult, ...]:
         """Tests that do not decide the verdict; some are undefined for few rows, or for scores of 0 and 1 only."""
+        return self._tests_of_sums + self._tests_of_fits
+
+    @cached_property
+    def _tests_of_sums(self) -> tuple[TestResult, ...]:
+        return self._tests(TESTS_OF_SUMS)
+
+    @cached_property
+    def _tests_of_fits(self) -> tuple[TestResult, ...]:
+        return self._tests(TESTS_OF_FITS)
+
+    def _tests(self, tests: Iterable[Callable[..., TestResult]]) -> tuple[TestResult, ...]:
         found: list[TestResult] = []
-        for test in TESTS if self.design is not None else ():
+        for test in tests if self.design is not None else ():
             try:
                 found.append(test(self.design, n_resamples=self.settings.n_resamples, random_state=self.seed))
             except InputError:
@@ -162,10 +174,11 @@ class MeasuredTable:
         run_together(self._complete_design, self._complete_table, threads=threads)
 
     def _complete_design(self) -> None:
-        _ = self.other_tests, self.coefficients, self.levels  # the decision computes meanwhile what the last two need
+        _ = self._tests_of_fits, self.coefficients, self.levels  # meanwhile the decision computes much of these
 
     def _complete_table(self) -> None:
-        _ = self.decomposition, self.cumulative, self.sensitivity, self.reliability, self.rejection_profile
+        _ = self._tests_of_sums, self.decomposition, self.cumulative, self.sensitivity, self.reliability
+        _ = self.rejection_profile
 
 
 @dataclass(frozen=True, eq=False)

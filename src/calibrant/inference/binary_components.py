@@ -1,8 +1,12 @@
 """Components of the joint test for probabilities: calibration in the large, slope, and deviations over bins."""
 
+from functools import partial
+from itertools import chain
+
 import numpy as np
 
 from calibrant._support.pieces import in_pieces
+from calibrant._support.workers import run_together
 from calibrant.inference.design import Design
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.information_bins import MIN_WEIGHTED_EVENTS
@@ -35,7 +39,8 @@ def binary_components(design: Design) -> list[TestResult]:
     """
     found = [*_impossible(design), in_the_large_test(design)]
     if design.information > 0:
-        found += [*_slope(design), *_over_bins(design)]
+        slope, over_bins = partial(_slope, design), partial(_over_bins, design)
+        found += chain(*run_together(slope, over_bins, threads=design.uses_threads))
     return found
 
 

@@ -20,6 +20,8 @@ from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["BinaryReplicates", "of_same_draws"]
 
+_MOST_BINS = 300_000  # of all replicates, 24 bytes each, that are measured at once
+
 
 class BinaryReplicates:
     """Metrics of the bootstrap and null replicates of a table of counts.
@@ -41,8 +43,8 @@ class BinaryReplicates:
     ) -> None:
         self.table, self.metrics = table, list(metrics)
         self._plan = MetricPlan(table, metrics, partitions)
-        options = {"takes_draws": takes_draws, "in_clusters": in_clusters}
-        self._sampler = CountSampler(table, self._plan.of_counts(), **options)
+        plan, options = self._plan.of_counts(), {"takes_draws": takes_draws, "in_clusters": in_clusters}
+        self._sampler, self._n_bins = CountSampler(table, plan, **options), plan.n_bins
 
     def start(self, submit: Submit, *, n_resamples: int, seed: SeedSequence) -> None:
         """Begin to add up the replicates in other threads; `bootstrap` and `null` wait for them."""
@@ -118,8 +120,11 @@ def of_same_draws(
 ) -> list[Floats]:
     """Return the values of tables that share the arrays of their counts, as `BinaryReplicates.of_draws` does for each.
 
-    What depends on counts alone, such as the bins of PAVA-BC, is computed once for all of them.
+    What depends on counts alone, such as the bins of PAVA-BC, is computed once for all of them. Tables with many bins
+    are measured one by one: sums over the bins of all replicates of all tables would be in memory at once.
     """
+    if sum(model._n_bins for model in models) * streams.count > _MOST_BINS:
+        return [model.of_draws(streams, drawn, order) for model in models]
 
     @cache
     def sums() -> list[_kernels.ReplicateSums]:

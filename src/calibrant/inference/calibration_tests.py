@@ -31,7 +31,8 @@ from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options, takes_rows
 
 __all__ = [
-    "TESTS",
+    "TESTS_OF_FITS",
+    "TESTS_OF_SUMS",
     "consistency",
     "ecce_test",
     "hosmer_lemeshow",
@@ -383,8 +384,9 @@ def _slope_intercept(design: Design, *, eps: float = EPS, n_resamples: int, rand
     )
 
 
-# The tests that `evaluate` reports without using them for the verdict.
-TESTS: tuple[Callable[..., TestResult], ...] = (_spiegelhalter, _hosmer_lemeshow, _slope_intercept)
+# The tests that `evaluate` reports without using them for the verdict: of sums over rows or bins, and of a fit.
+TESTS_OF_SUMS: tuple[Callable[..., TestResult], ...] = (_spiegelhalter, _hosmer_lemeshow)
+TESTS_OF_FITS: tuple[Callable[..., TestResult], ...] = (_slope_intercept,)
 
 
 def _design(y_true: ScoreTable | Column, y_prob: Column | None, cluster: Column | None, rows: dict[str, Any]) -> Design:

@@ -1,12 +1,14 @@
 """The decision behind a verdict on probabilities: joint test, log-odds error and its equivalence test."""
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from calibrant._support.errors import Argument, InputError
+from calibrant._support.workers import run_together
 from calibrant.inference.binary_components import FINE_BINS, IMPOSSIBLE, binary_components
 from calibrant.inference.design import Design
 from calibrant.inference.equivalence_tests import Equivalence
@@ -172,7 +174,10 @@ class BinaryTests:
     @classmethod
     def from_design(cls, design: Design) -> "BinaryTests":
         """Return all tests of a design."""
-        return cls(JointTest.from_components(binary_components(design)), LogOddsDeviation(design))
+        deviation, threads = LogOddsDeviation(design), design.uses_threads
+        estimate = partial(getattr, deviation, "value")  # kept by the deviation
+        components, _ = run_together(partial(binary_components, design), estimate, threads=threads)
+        return cls(JointTest.from_components(components), deviation)
 
     def equivalence_pvalue(self, margin: float, alpha: float) -> float:
         """Return the p-value of the equivalence test.

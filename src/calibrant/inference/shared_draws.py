@@ -41,7 +41,10 @@ class SharedDraws:
         rank[first] = np.arange(self.size, dtype=np.int32)
         others = zip(tables[1:], rows.places[1:], strict=True)
         self.orders = [None, *(_or_none(rank[_rows_in_order(table, place, rows.event)]) for table, place in others)]
-        self.alike = _share_counts(tables, self.orders)
+        self.alike = _alike(tables, self.orders)
+        for one, *others_alike in self.alike:  # they share the arrays of their counts
+            for i in others_alike:
+                tables[i] = ScoreTable(tables[i].score, tables[one].n, tables[one].k)
         known = partitions or [{}] * len(tables)
         self.models = [
             BinaryReplicates(table, metrics, takes_draws=True, partitions=each)
@@ -58,21 +61,23 @@ class SharedDraws:
         return np.hstack([found[i] for i in range(len(self.models))])
 
 
-def _share_counts(tables: list[ScoreTable], orders: Sequence[_kernels.Order | None]) -> list[list[int]]:
-    """Return groups of tables with the same rows in the same order; those of a group share the arrays of their counts.
+def _alike(tables: Sequence[ScoreTable], orders: Sequence[_kernels.Order | None]) -> list[list[int]]:
+    """Return groups of tables with the same rows in the same order.
 
     A strictly increasing function of the scores, such as most recalibrations, does not change the order.
     """
+
+    def belongs(i: int, first: int) -> bool:
+        pairs = ((orders[i], orders[first]), (tables[i].n, tables[first].n), (tables[i].k, tables[first].k))
+        return all(_equal(*pair) for pair in pairs)
+
     groups: list[list[int]] = []
-    for i, table in enumerate(tables):
-        for group in groups:
-            first = tables[group[0]]
-            if _equal(orders[i], orders[group[0]]) and _equal(table.n, first.n) and _equal(table.k, first.k):
-                tables[i] = ScoreTable(table.score, first.n, first.k)
-                group.append(i)
-                break
-        else:
+    for i in range(len(tables)):
+        group = next((group for group in groups if belongs(i, group[0])), None)
+        if group is None:
             groups.append([i])
+        else:
+            group.append(i)
     return groups
 
 

@@ -34,18 +34,18 @@ class EntryWindow {
     EntryWindow(const Loops& loops, const Entries<Count>& entries) : loops_(loops), entries_(entries) {}
 
     // Takes blocks from entry i up to `end` with at most `most` rows; returns the next entry. Products of counts, with so
-    // many `rows` more, must be as small as `Lowest` needs.
+    // many `rows` more, must be as small as `Loops::lowest` needs.
     std::size_t take(std::size_t i, std::size_t end, std::int64_t most, std::int64_t rows) {
         first_ = i;
         blocks_ = 0;
-        widest_ = 0;
+        widest_ = 1;
         if constexpr (sizeof(Count) > 2) return i;
         const std::int64_t *const n = entries_.prefix_n + i / kBlock, *const k = entries_.prefix_k + i / kBlock;
         const std::size_t room = std::min(kWindowBlocks, (end - i) / kBlock);
         for (; blocks_ < room && n[blocks_ + 1] - n[0] <= most; ++blocks_) {
-            const std::int64_t widest = std::max(widest_, n[blocks_ + 1] - n[blocks_]);
-            if (widest > kMostRows) break;
-            widest_ = widest;
+            const Run own{n[blocks_ + 1] - n[blocks_], k[blocks_ + 1] - k[blocks_]};
+            if (own.n > kMostRows || own.k > own.n) break;
+            widest_ = std::max(widest_, own.n);
             before_.n[blocks_ + 1] = static_cast<std::int32_t>(n[blocks_ + 1] - n[0]);
             before_.k[blocks_ + 1] = static_cast<std::int32_t>(k[blocks_ + 1] - k[0]);
         }
@@ -64,9 +64,9 @@ class EntryWindow {
         return before(place.block) + Run{sums.n[place.entry], sums.k[place.entry]};
     }
 
-    // The last entry with the lowest excess over the rate of these rows, if that is at most `limit`; otherwise one with an
-    // excess above it.
-    Place first_lowest(Run over, std::int64_t limit) {
+    // The last entry with the lowest excess over the rate of these rows, the first rate; a place with an excess above
+    // `limit` if all excesses are.
+    Place lowest_up_to(std::int64_t limit, Run over) {
         const Place none{0, 0, std::numeric_limits<std::int64_t>::max()};
         // At worst, all rows without events come first.
         if (-(total().n - total().k) * over.k > limit) return none;
@@ -92,7 +92,7 @@ class EntryWindow {
     }
 
   private:
-    static constexpr std::int64_t kMostRows = 255, kMostProduct = std::int64_t{1} << 25;  // of `Lowest`
+    static constexpr std::int64_t kMostRows = 255, kMostProduct = std::int64_t{1} << 25;  // of `Loops::lowest`
 
     static double rate(Run run) { return static_cast<double>(run.k) / static_cast<double>(run.n); }
     Run before(std::size_t b) const { return {before_.n[b], before_.k[b]}; }
@@ -124,7 +124,7 @@ class EntryWindow {
     const Loops& loops_;
     const Entries<Count>& entries_;
     std::size_t first_ = 0, blocks_ = 0;
-    std::int64_t widest_ = 0;  // rows of the largest block
+    std::int64_t widest_ = 1;  // rows of the largest block, at least 1
     WindowSums before_{};
     Run over_{1, 0};
     std::int32_t low_[kWindowBlocks];  // bounds of the excesses over the rate of `over_`

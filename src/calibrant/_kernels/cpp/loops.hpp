@@ -1,4 +1,4 @@
-// The innermost loops of replicates. They are compiled once for each instruction set (loops.cpp) and chosen when the
+// The innermost loops of replicates. They are compiled once for each instruction set (loops.inc) and chosen when the
 // module is loaded; all give bitwise identical results.
 #pragma once
 
@@ -69,7 +69,7 @@ struct Loops {
     void (*add_up)(const std::uint8_t* n, const std::uint8_t* k, BlockSums& sums);
     void (*add_up_wide)(const std::uint16_t* n, const std::uint16_t* k, BlockSums& sums);
 
-    // The lowest k times `rows` less n times `events` over the sums of a block. Products must be below 2^25.
+    // The lowest k times `rows` less n times `events` over the sums of a block. Products, and `rows`, must be below 2^25.
     Lowest (*lowest)(const BlockSums& sums, std::int32_t rows, std::int32_t events);
 
     // Lower bounds of k times `rows` less n times `events` over the sums up to each entry of some blocks, one per block: in

@@ -95,7 +95,7 @@ class EntryPooling {
         const std::size_t end = window_.take(i, body, std::min(n_min_ - held.n, n_max_ - rows), rows);
         if (end == i) return i;
         const std::int64_t limit = alone ? 0 : -difference_;
-        const Place lowest = window_.first_lowest({base.n, base.k}, limit);
+        const Place lowest = window_.lowest_up_to(limit, {base.n, base.k});
         if (lowest.excess <= limit) return extend_base(base, held, i, end, lowest);
         if (alone) begin_above(base, present(i, end), window_.total());
         else take(window_.total());
@@ -126,8 +126,8 @@ class EntryPooling {
             added = 0;
             from = last.block;
             if (base.n + rest.n > n_max_ || !window_.suits(base.n)) break;
+            // The blocks below had a rate at least as high, so the excess over the new rate is lowest at `last` or later.
             lowest = window_.lowest({base.n, base.k}, from, window_.last_block(), from);
-            if (window_.entry(lowest) < next) return begin_rest(base, next, end, rest);
         }
         if (next == i) return i;  // nothing was added
         top_ = base;

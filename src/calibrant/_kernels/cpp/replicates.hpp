@@ -185,8 +185,8 @@ struct Scores64 {
         double* sums = lanes;
         std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(known / stride * kBlockLanes), kBlockLanes, sums);
         if (known < block) {
-            sum_products(loops, n.count.data() + known * kBlock, score + known * kBlock, block - known, kPiece, sums);
-            sums += kBlockLanes;
+            sum_products(loops, n.count.data() + known * kBlock, score + known * kBlock, block - known, stride, sums);
+            sums += kBlockLanes;  // fewer blocks than the stride, so that only the sums before the end are written
         }
         double sum = std::accumulate(sums, sums + kBlockLanes, 0.0);
         for (std::size_t i = block * kBlock; i < entry; ++i) sum += static_cast<double>(n.count[i]) * score[i];
@@ -465,12 +465,13 @@ class Replicates {
         for (auto& counts : k) counts.resize(rows_.entries);
         Times events(k.size());
         for (auto& each : events) each.count.resize(event_.size());
+        LinearLanes lanes(plan_, k.size());
         Workspace space;
         for (std::size_t r = 0; r < count; r += kTogether) {
             const std::size_t some = std::min(kTogether, count - r);
             draw(r, some, events);
             for (std::size_t j = 0; j < some; ++j) gather(events[j].count, k[j].count);
-            LinearLanes lanes(plan_, some);
+            lanes.clear();
             in_pieces(k[0].blocks(), [&](std::size_t first, std::size_t blocks) {
                 for (std::size_t j = 0; j < some; ++j) {
                     k[j].sum_blocks(loops, first, blocks);
@@ -548,7 +549,7 @@ class Replicates {
                 space.begin_replicate();
                 for (TableSums& each : sums)
                     each.table->measure(loops, n[j], k[j], each.scores[j], each.lanes.totals(j),
-                                        limits == nullptr ? nullptr : limits + (r + j) * 2 * plan_.blocks.size(),
+                                        limits == nullptr ? nullptr : limits + (r + j) * 2 * each.table->plan_.blocks.size(),
                                         each.table->advance(each.out, r + j), space);
             }
         }

@@ -59,9 +59,12 @@ Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed,
         check_level(alpha);
         plan.blocks.push_back({n_min, n_max, alpha});
     }
-    for (const auto& [a, b] : linear) {
+    for (const auto& [a, b] : linear)
         require(a.shape(0) == entries && b.shape(0) == entries, "coefficients must be as long as the table");
-        plan.linear.push_back({padded_copy(a.data(), entries), padded_copy(b.data(), entries), {}});
+    {
+        nb::gil_scoped_release release;
+        for (const auto& [a, b] : linear)
+            plan.linear.push_back({padded_copy(a.data(), entries), padded_copy(b.data(), entries), {}});
     }
     std::vector<std::size_t> bins;
     for (const auto& starts : plan.fixed) bins.push_back(starts.size());
@@ -143,7 +146,6 @@ class PyReplicates {
 
     // The same rows for this table and for others that share its counts.
     nb::list resample_together(const std::vector<const PyReplicates*>& others, Bytes drawn, Input<std::int32_t> order) const {
-        const DrawnRows rows = drawn_rows(drawn, order);
         return std::visit(
             [&](const auto& own) {
                 using Own = std::decay_t<decltype(own)>;
@@ -153,6 +155,7 @@ class PyReplicates {
                     require(table != nullptr && table->shares_counts(own), "tables must share the arrays of their counts");
                     tables.push_back(table);
                 }
+                const DrawnRows rows = drawn_rows(drawn, order);
                 std::vector<Results> results;
                 std::vector<typename Own::Measured> measured;
                 for (const Own* table : tables) {
@@ -222,6 +225,7 @@ class PyReplicates {
     Either make(Input<double> poisson, Plan plan) const {
         const TableRows rows = rows_of(score_, n_, k_, by_rows_);
         check_poisson(poisson.data(), poisson.shape(0));
+        nb::gil_scoped_release release;  // other threads go on while the columns are copied
         const std::int64_t most = rows.entries == 0 ? 0 : *std::max_element(rows.n, rows.n + rows.entries);
         // Rows of a cluster are drawn together, each up to 255 times.
         const std::int64_t in_byte = in_clusters_ ? 1 : kMostRowsInByte;
