@@ -11,6 +11,7 @@ import pytest
 import calibrant as cb
 from calibrant.evaluation import group_evaluation
 from calibrant.evaluation.results import Evaluation
+from calibrant.inference import resampling
 from calibrant.inference.decision import decide
 from calibrant.inference.design import Design
 
@@ -117,6 +118,19 @@ def test_outcomes_that_contradict_all_scores_have_an_infinite_error(options):
     for scores, error, verdict in ((1.0 - y, np.inf, "miscalibrated"), (1.0 * y, 0.0, "inconclusive")):
         found = quick(y, scores, **options)
         assert (found.verdict, found.metrics["log-odds error"].value) == (verdict, error)
+
+
+def test_many_rows_have_the_same_result_on_one_core_and_on_three(monkeypatch):
+    """Where scores are many, parts of the decision and of the details run in threads."""
+    rng = np.random.default_rng(3)
+    p = rng.random(resampling.THREADS_FROM)
+    y = (rng.random(p.size) < p**1.05).astype(int)
+    found = []
+    for cores in (1, 3):
+        monkeypatch.setattr(resampling, "available_cores", lambda cores=cores: cores)
+        one, two = cb.evaluate(y, p, n_resamples=19), cb.compare(y, {"a": p, "b": p**2}, n_resamples=19)
+        found.append((one.to_json(), two.to_json()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("n_groups", [3, 40])

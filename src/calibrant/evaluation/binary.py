@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError, Note
-from calibrant._support.workers import Submit, available_cores, run_together
+from calibrant._support.workers import Submit, run_together
 from calibrant.evaluation.binary_details import BinaryDetails, MeasuredTable
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
@@ -24,7 +24,7 @@ from calibrant.inference.intervals import Interval
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.nulls import Null
 from calibrant.inference.replicates import Replicates, resample_metrics
-from calibrant.inference.resampling import THREADS_FROM, PairedRows
+from calibrant.inference.resampling import THREADS_FROM, PairedRows, uses_threads
 from calibrant.inference.samples import BinarySample
 from calibrant.inference.shared_draws import StoredReplicates
 from calibrant.metrics.breakdown import Breakdown
@@ -172,7 +172,7 @@ def evaluate_table(
     is_own = design is None
     design = None if few_clusters else design or Design(table, rows)
     large = len(table) >= THREADS_FROM
-    threads = large and available_cores() > 1  # on one core they would only take the cache from each other
+    threads = uses_threads(table)
     complete = large and is_own  # the details share much work with the decision
 
     def measure() -> tuple[PanelValues, MeasuredTable, _Resampled]:

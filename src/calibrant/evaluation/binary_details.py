@@ -12,7 +12,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import plain
 from calibrant._support.short_text import short_repr
-from calibrant._support.workers import available_cores, run_together
+from calibrant._support.workers import run_together
 from calibrant.evaluation import sentences
 from calibrant.evaluation.details import LogOddsDetails
 from calibrant.evaluation.rejection_profile import RejectionProfile
@@ -29,7 +29,7 @@ from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.levels import CalibrationLevels, calibration_levels
-from calibrant.inference.resampling import THREADS_FROM
+from calibrant.inference.resampling import uses_threads
 from calibrant.metrics.bins import EqualInformation, Quantile
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.cumulative import Ecce, ecce
@@ -170,8 +170,7 @@ class MeasuredTable:
 
     def complete(self) -> None:
         """Compute all results now."""
-        threads = len(self.table) >= THREADS_FROM and available_cores() > 1
-        run_together(self._complete_design, self._complete_table, threads=threads)
+        run_together(self._complete_design, self._complete_table, threads=uses_threads(self.table))
 
     def _complete_design(self) -> None:
         _ = self._tests_of_fits, self.coefficients, self.levels  # meanwhile the decision computes much of these

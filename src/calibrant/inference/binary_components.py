@@ -10,6 +10,7 @@ from calibrant._support.workers import run_together
 from calibrant.inference.design import Design
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.information_bins import MIN_WEIGHTED_EVENTS
+from calibrant.inference.resampling import uses_threads
 from calibrant.inference.residual_tests import (
     MIN_CLUSTERS_FOR_BINS,
     cluster_degrees,
@@ -40,7 +41,7 @@ def binary_components(design: Design) -> list[TestResult]:
     found = [*_impossible(design), in_the_large_test(design)]
     if design.information > 0:
         slope, over_bins = partial(_slope, design), partial(_over_bins, design)
-        found += chain(*run_together(slope, over_bins, threads=design.uses_threads))
+        found += chain(*run_together(slope, over_bins, threads=uses_threads(design.table)))
     return found
 
 

@@ -16,6 +16,7 @@ from calibrant.inference.hypothesis_tests import JointTest
 from calibrant.inference.intervals import Interval
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.nulls import Null
+from calibrant.inference.resampling import uses_threads
 from calibrant.inference.residual_tests import residual_test
 from calibrant.metrics.log_odds import LogOddsError
 from calibrant.tables.score_table import ScoreTable
@@ -174,7 +175,7 @@ class BinaryTests:
     @classmethod
     def from_design(cls, design: Design) -> "BinaryTests":
         """Return all tests of a design."""
-        deviation, threads = LogOddsDeviation(design), design.uses_threads
+        deviation, threads = LogOddsDeviation(design), uses_threads(design.table)
         estimate = partial(getattr, deviation, "value")  # kept by the deviation
         components, _ = run_together(partial(binary_components, design), estimate, threads=threads)
         return cls(JointTest.from_components(components), deviation)

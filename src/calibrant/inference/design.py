@@ -8,9 +8,8 @@ import numpy as np
 from calibrant._support.cached_properties import cached_property
 from calibrant._support.logits import EPS
 from calibrant._support.typing import Floats, Ints
-from calibrant._support.workers import available_cores
 from calibrant.inference.information_bins import equal_information_bins, fine_bin_count
-from calibrant.inference.resampling import THREADS_FROM, PairedRows, check_clusters
+from calibrant.inference.resampling import PairedRows, check_clusters
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import information_bins
 from calibrant.metrics.log_odds import LogOddsBins, ScoreLogits
@@ -48,11 +47,6 @@ class Design:
     def is_independent(self) -> bool:
         """Whether rows are independent and have equal weights."""
         return self.rows is None and not self.table.importance
-
-    @property
-    def uses_threads(self) -> bool:
-        """Whether independent parts of the work run in threads: on one core they would only share its cache."""
-        return len(self.table) >= THREADS_FROM and available_cores() > 1
 
     @property
     def n_clusters(self) -> int | None:

@@ -5,7 +5,7 @@ bitwise identical on both kernels, for any number of threads, and independent of
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -109,6 +109,14 @@ def _worker_count(rows: float, other_threads: int) -> int:
     cores = available_cores()
     cores -= min(other_threads, cores // _CORES_PER_OTHER_THREAD)
     return max(1, min(cores, int(_MOST_ROWS_AT_ONCE / max(rows, 1))))
+
+
+def uses_threads(table: Sized) -> bool:
+    """Return whether independent parts of the work on a table run in threads.
+
+    On one core they would only take the cache from each other.
+    """
+    return len(table) >= THREADS_FROM and available_cores() > 1
 
 
 def map_replicates(
