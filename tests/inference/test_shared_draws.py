@@ -110,8 +110,8 @@ def test_a_rising_function_of_the_scores_has_the_order_of_the_first_table():
     assert found.tobytes() == draws(Streams(7, 3, 5)).tobytes()
 
 
-def squared_and_flattened(models):
-    """Models that order the rows as "a", as "b", and as neither."""
+def with_same_and_other_orders(models):
+    """Add models that order the rows as "a" does, as "b" does, and as neither."""
     halved = {"half of b": models["b"] / 2, "quarter of a": models["a"] / 4}
     return models | halved | {"ties": np.minimum(models["a"], 0.7)}
 
@@ -119,7 +119,7 @@ def squared_and_flattened(models):
 @pytest.mark.parametrize("digits", [None, 2, 1])
 def test_models_that_order_the_rows_alike_are_measured_together(digits):
     y, models = rows(3000, digits=digits)
-    models = squared_and_flattened(models)
+    models = with_same_and_other_orders(models)
     paired, _ = PairedRows.read(y, models)
     metrics = [cb.Brier(), cb.ECE(), cb.ACE(), cb.TCE(), cb.TCE(alpha=0.2), cb.LogLoss()]
     draws = SharedDraws(paired, metrics)

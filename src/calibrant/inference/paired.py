@@ -346,7 +346,7 @@ def paired_replicates(
     if rows.weight is None and rows.cluster is None:
         work = float(rows.event.size * len(rows.scores))
         draws = draws or SharedDraws(rows, metrics)
-        # As many replicates at once as for one model: only the draws of all of them are in memory.
+        # As many replicates at once as for one model: only draws, and sums over few bins, of all of them are in memory.
         options["rows"] = max(float(rows.event.size), work / _MODELS_AT_ONCE)
         return map_blocks(draws, threads=work >= THREADS_FROM_IN_KERNEL, **options).reshape(shape)
 
