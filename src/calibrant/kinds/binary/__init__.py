@@ -1,0 +1,1 @@
+"""Probabilities of one event, with outcomes 0 and 1."""

@@ -1,0 +1,1 @@
+"""Predictive distributions of a number."""

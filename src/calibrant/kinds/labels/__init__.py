@@ -1,0 +1,1 @@
+"""Predicted classes, with labels as outcomes."""

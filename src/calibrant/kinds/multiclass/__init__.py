@@ -1,0 +1,1 @@
+"""Probabilities of several classes, with labels as outcomes."""

@@ -1,0 +1,1 @@
+"""Point predictions of the mean of a number."""
