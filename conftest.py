@@ -27,9 +27,9 @@ collect_ignore += [] if importlib.util.find_spec("pyarrow") else ["src/calibrant
 # Files are read with DuckDB.
 if not importlib.util.find_spec("duckdb"):
     collect_ignore += ["src/calibrant/evaluation/audit/file_audit.py", "src/calibrant/ingest/files.py"]
-# Diagrams need matplotlib; tests/plots/test_plots.py says so where it is skipped.
+# Diagrams need matplotlib; the tests of tests/plots say so where they are skipped.
 if not importlib.util.find_spec("matplotlib"):
-    collect_ignore += ["src/calibrant/plots", "src/calibrant/report", "tests/visual"]
+    collect_ignore += ["src/calibrant/plots", "src/calibrant/report", "tests/visual", "tests/plots/displays.py"]
 # The counter of tensors needs torch.
 collect_ignore += [] if importlib.util.find_spec("torch") else ["src/calibrant/metrics/calibration_counter.py"]
 # The monitor needs SQLAlchemy and pyarrow.
@@ -62,6 +62,13 @@ def data_folder() -> Path:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20231)
+
+
+@pytest.fixture
+def skewed(rng) -> tuple[np.ndarray, np.ndarray]:
+    """Outcomes and 600 point predictions that spread too widely, with errors as prices have them."""
+    p = rng.gamma(3, 2, 600)
+    return 1 + 0.8 * p + rng.gamma(2, 1, 600) - 2, p
 
 
 @pytest.hookimpl(trylast=True)
