@@ -152,3 +152,17 @@ def simulated_events(key, replicate, scores):
     return [
         (u + uniform(key, 1, replicate, i)) / 65536 < p for i, (u, p) in enumerate(zip(numbers, scores, strict=True))
     ]
+
+
+def equal_size_bins(p, n_bins):
+    """The bin of each row: bin b begins at rank floor(b N / B), ties stay with their first."""
+    order = np.argsort(p, kind="stable")
+    starts = {b * len(p) // n_bins for b in range(n_bins)}
+    labels, current = np.empty(len(p), dtype=int), -1
+    pending = False
+    for rank, row in enumerate(order):
+        pending |= rank in starts
+        if pending and (rank == 0 or p[row] != p[order[rank - 1]]):
+            current, pending = current + 1, False
+        labels[row] = current
+    return labels
