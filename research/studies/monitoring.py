@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from calibrant.inference import EProcess, e_bh
-from calibrant.inference.sequential.windows import Window
+from calibrant.inference.sequential.e_values import Window
 from research.studies.designs import run_cells
 
 ALPHA = 0.05

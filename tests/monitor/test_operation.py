@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 import calibrant as cb
-from calibrant.inference.sequential.e_tests import e_bh
+from calibrant.inference.sequential.e_values import e_bh
 from calibrant.monitor import recording, schema
 from calibrant.monitor.evidence import group_thresholds
 

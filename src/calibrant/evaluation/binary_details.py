@@ -21,14 +21,13 @@ from calibrant.evaluation.settings import Settings
 from calibrant.evaluation.sizes import mean_score, n_rows, rows_text
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import TESTS_OF_FITS, TESTS_OF_SUMS, ecce_test
-from calibrant.inference.coefficients import coefficients
 from calibrant.inference.decision import AbsoluteMargin, Decision
 from calibrant.inference.design import Design
-from calibrant.inference.equivalence_power import rows_to_decide
 from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.levels import CalibrationLevels, calibration_levels
+from calibrant.inference.levels import CalibrationLevels, calibration_levels, coefficients
+from calibrant.inference.power import rows_to_decide
 from calibrant.inference.resampling import uses_threads
 from calibrant.metrics.bins import EqualInformation, Quantile
 from calibrant.metrics.breakdown import Breakdown

@@ -13,11 +13,11 @@ from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.multiclass_details import MulticlassDetails
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings
-from calibrant.inference.equivalence_power import rows_to_decide
 from calibrant.inference.intervals import Interval
 from calibrant.inference.multiclass.decision import MulticlassDecision, decide_classes
 from calibrant.inference.multiclass.sample import MulticlassSample
 from calibrant.inference.nulls import Null
+from calibrant.inference.power import rows_to_decide
 from calibrant.inference.replicates import resample_metrics
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.metrics.bins import EqualWidth

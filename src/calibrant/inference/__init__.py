@@ -39,13 +39,10 @@ _lazy = _LazyNames(
         "inference.nulls": "Null null",
         "inference.power": "Detectable detectable",
         "inference.proportions": "ClassProportion ProportionDecision",
-        "inference.sample_size": "SampleSize",
+        "inference.sample_size": "SampleSize ValidationPrecision",
         "inference.sequential.change_points": "ChangePoint Dispersion WindowSums change_point dispersion",
-        "inference.sequential.e_processes": "EProcess Evidence",
-        "inference.sequential.e_tests": "e_bh log_mean_e",
-        "inference.sequential.pit_tables": "pit_table",
-        "inference.sequential.shift_sequences": "ShiftSequence",
-        "inference.validation_size": "ValidationPrecision",
+        "inference.sequential.e_processes": "EProcess Evidence ShiftSequence pit_table",
+        "inference.sequential.e_values": "e_bh log_mean_e",
     },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)

@@ -55,6 +55,7 @@ from calibrant.inference.power import detectable as detectable
 from calibrant.inference.proportions import ClassProportion as ClassProportion
 from calibrant.inference.proportions import ProportionDecision as ProportionDecision
 from calibrant.inference.sample_size import SampleSize as SampleSize
+from calibrant.inference.sample_size import ValidationPrecision as ValidationPrecision
 from calibrant.inference.sequential.change_points import ChangePoint as ChangePoint
 from calibrant.inference.sequential.change_points import Dispersion as Dispersion
 from calibrant.inference.sequential.change_points import WindowSums as WindowSums
@@ -62,8 +63,7 @@ from calibrant.inference.sequential.change_points import change_point as change_
 from calibrant.inference.sequential.change_points import dispersion as dispersion
 from calibrant.inference.sequential.e_processes import EProcess as EProcess
 from calibrant.inference.sequential.e_processes import Evidence as Evidence
-from calibrant.inference.sequential.e_tests import e_bh as e_bh
-from calibrant.inference.sequential.e_tests import log_mean_e as log_mean_e
-from calibrant.inference.sequential.pit_tables import pit_table as pit_table
-from calibrant.inference.sequential.shift_sequences import ShiftSequence as ShiftSequence
-from calibrant.inference.validation_size import ValidationPrecision as ValidationPrecision
+from calibrant.inference.sequential.e_processes import ShiftSequence as ShiftSequence
+from calibrant.inference.sequential.e_processes import pit_table as pit_table
+from calibrant.inference.sequential.e_values import e_bh as e_bh
+from calibrant.inference.sequential.e_values import log_mean_e as log_mean_e

@@ -7,9 +7,8 @@ import numpy as np
 
 from calibrant._support.pieces import in_pieces
 from calibrant._support.workers import run_together
-from calibrant.inference.design import Design
+from calibrant.inference.design import MIN_WEIGHTED_EVENTS, Design
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.information_bins import MIN_WEIGHTED_EVENTS
 from calibrant.inference.resampling import uses_threads
 from calibrant.inference.residual_tests import (
     MIN_CLUSTERS_FOR_BINS,

@@ -8,18 +8,21 @@ import numpy as np
 from calibrant._support.cached_properties import cached_property
 from calibrant._support.logits import EPS
 from calibrant._support.typing import Floats, Ints
-from calibrant.inference.information_bins import equal_information_bins, fine_bin_count
 from calibrant.inference.resampling import PairedRows, check_clusters
 from calibrant.metrics import log_odds
-from calibrant.metrics.bins import information_bins
+from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins, ScoreLogits
 from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.residuals import bernoulli_variance, event_squares, row_squares, squared_residuals
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["Design"]
+__all__ = ["MIN_WEIGHTED_EVENTS", "Design", "fine_bin_count"]
 
 _CLUSTERS_PER_BIN = 5
+# Least information per fine bin, and largest number of fine bins.
+_MIN_FINE_INFORMATION = 8
+_MAX_FINE_BINS = 512
+MIN_WEIGHTED_EVENTS = 8  # effective events, and other rows, per bin of weighted rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +74,7 @@ class Design:
     @cached_property
     def coarse_bins(self) -> LogOddsBins:
         """Bins of equal information, as many as `metrics.bins.information_bins` gives and the design allows."""
-        return equal_information_bins(self.logits, self._limit(information_bins(self.information)))
+        return _equal_information_bins(self.logits, self._limit(information_bins(self.information)))
 
     @cached_property
     def fine_bins(self) -> LogOddsBins | None:
@@ -80,7 +83,7 @@ class Design:
         count = self._limit(fine_bin_count(self.information))
         if count <= 2 * coarse:
             return None
-        fine = equal_information_bins(self.logits, count)
+        fine = _equal_information_bins(self.logits, count)
         return fine if len(fine) > 2 * coarse else None
 
     def _limit(self, count: int) -> int:
@@ -216,3 +219,32 @@ class Design:
         if contrast is not None:
             residual = residual * contrast[place]
         return residual if rows.weight is None else residual * rows.weight
+
+
+def fine_bin_count(information: float) -> int:
+    """Return the number of fine bins for so much information."""
+    return min(_MAX_FINE_BINS, int(information / _MIN_FINE_INFORMATION))
+
+
+def _equal_information_bins(scores: ScoreLogits, count: int) -> LogOddsBins:
+    """Return at most `count` bins; weighted ones have at least 8 effective events and 8 other effective rows."""
+    table = scores.table
+    bins = scores.bins(EqualInformation(max(count, 1))(table).start)
+    if table.w2 is None or len(bins) == 1:
+        return bins
+    squares = event_squares(table)
+    columns = (table.k, squares, table.n - table.k, table.w2 - squares)
+    sums = np.stack([bins.total(column) for column in columns], axis=1)
+    start, inside = [0], np.zeros(len(columns))
+    for begin, own in zip([*bins.start[1:].tolist(), None], sums, strict=True):
+        inside = inside + own
+        if begin is not None and _are_enough(*inside):
+            start.append(begin)
+            inside = np.zeros(len(columns))
+    if len(start) > 1 and not _are_enough(*inside):  # merge the last bin with the one below
+        start.pop()
+    return scores.bins(np.array(start, dtype=np.int64))
+
+
+def _are_enough(events: float, event_squares: float, others: float, other_squares: float) -> bool:
+    return min(events**2 - MIN_WEIGHTED_EVENTS * event_squares, others**2 - MIN_WEIGHTED_EVENTS * other_squares) >= 0

@@ -12,10 +12,10 @@ from calibrant._support.json_values import plain
 from calibrant._support.roots import find_root
 from calibrant._support.short_text import line_html
 from calibrant._support.typing import Floats, Ints
-from calibrant.inference.cluster_sums import box_moments, sum_covariance, sums_by_cluster
 from calibrant.inference.estimates import FEWEST_EQUAL
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.regression.point_components import BinSums
+from calibrant.inference.residual_tests import box_moments, sum_covariance, sums_by_cluster
 
 __all__ = ["Deviation", "bias_deviation", "coverage_deviation"]
 

@@ -1,20 +1,36 @@
-"""Power of the exact binomial test: the smallest deviation that a bin of n rows detects."""
+"""Power of tests: the deviation that a bin detects, and what shows a model to lie within a margin."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibrant._kernels import binomial_pvalue
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
+from calibrant._support.formatting import round_up
 from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_count, check_share, known_keywords
 from calibrant._support.roots import find_root
-from calibrant._support.typing import Ints
+from calibrant._support.typing import Floats, Ints
+from calibrant.inference.log_odds_deviation import MIN_INFORMATION, SMALLEST_PROBABILITY
+from calibrant.inference.tails import noncentral_chi2_cdf
+from calibrant.metrics.bins import EqualInformation, information_bins
+from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["Detectable", "detectable"]
+__all__ = [
+    "MOST_ROWS",
+    "Detectable",
+    "PlannedBins",
+    "detectable",
+    "equivalence_power",
+    "information_needed",
+    "rows_to_decide",
+]
 
-_MAX_ROWS = 10**8  # beyond, the accuracy of the test is not known
+_MOST_ROWS_OF_A_BIN = 10**8  # beyond, the accuracy of the test is not known
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +120,7 @@ def detectable(n: int, rate: float, *, alpha: float = 0.05, power: float = 0.8) 
     >>> round(found.above, 3), round(found.below, 3)
     (0.125, 0.1)
     """
-    check_count("n", n, _MAX_ROWS)
+    check_count("n", n, _MOST_ROWS_OF_A_BIN)
     if not 0 <= rate <= 1:
         raise InputError(f"rate must lie in [0, 1]; got {rate!r}.", argument="rate", value=rate)
     check_share("alpha", alpha)
@@ -150,3 +166,158 @@ def _root(n: int, last_low: int, first_high: int, rate: float, end: float, power
     if missing(rate) <= 0:
         return rate
     return find_root(missing, rate, end, xtol=1e-14, rtol=1e-14)
+
+
+MOST_ROWS = 2**53  # more cannot be counted, so no plan needs them
+_NORMAL_INFORMATION = 1e5  # of a bin; with more, its log-odds error is taken as normal
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedBins:
+    """Bins of a calibrated model whose rows are not yet observed.
+
+    Attributes
+    ----------
+    information : float
+        Information V of each bin.
+    skewness, kurtosis : ndarray
+        For each bin the sums of p (1 - p) (1 - 2 p) and of p (1 - p) (1 - 6 p (1 - p)), divided by V. For rare events
+        both are 1. One value stands for bins that are alike.
+    count : int
+        Number of bins.
+    """
+
+    information: float
+    skewness: Floats
+    kurtosis: Floats
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    @classmethod
+    def from_scores(cls, scores: ScoreTable | float, information: float) -> "PlannedBins":
+        """Return bins of the scores of a table, as far as ties allow, or of distinct scores near one value."""
+        count = information_bins(information)
+        if not isinstance(scores, ScoreTable):
+            third, fourth = np.array([1 - 2 * scores]), np.array([1 - 6 * scores * (1 - scores)])
+            return cls(information / count, third, fourth, count)
+        bins = LogOddsBins.from_table(scores, EqualInformation(count))
+        p, own = scores.score, bins.scores.information
+        third, fourth = (bins.total(own * factor) / bins.information for factor in (1 - 2 * p, 1 - 6 * p * (1 - p)))
+        return cls(information / len(bins), third, fourth, len(bins))
+
+    @cached_property
+    def _outcomes(self) -> tuple[Floats, Floats, Floats]:
+        """Numbers of events of a typical bin with one score: probabilities, V d^2, and V over the curvature at d."""
+        from scipy.special import betaln, xlog1py
+
+        if self.information > _NORMAL_INFORMATION:
+            z = np.linspace(-12, 12, 2001)
+            density = np.exp(-(z**2) / 2)
+            return density / density.sum(), z**2, np.ones(z.size)
+        p = max((1 - math.sqrt(float(np.mean(self.skewness**2)))) / 2, 1e-6)
+        n, width = self.information / (p * (1 - p)), 12 * math.sqrt(self.information) + 12
+        events = np.arange(max(math.floor(n * p - width), 0), min(math.floor(n), math.ceil(n * p + width)) + 1.0)
+        probability = np.exp(
+            events * math.log(p) + xlog1py(n - events, -p) - betaln(n - events + 1, events + 1) - math.log(n)
+        )
+        seen = np.clip(events, 0.5, n - 0.5)
+        d = np.log(seen * (1 - p) / ((n - seen) * p))
+        return probability / probability.sum(), self.information * d**2, self.information * n / (seen * (n - seen))
+
+    def distribution(self, value: float) -> float:
+        """Return the probability that T is at most this, by a scaled chi-squared distribution.
+
+        Log-odds are curved, so the mean and variance of T are above those of chi-squared, most where events are few.
+        """
+        from scipy.special import chdtr
+
+        probability, statistic, _ = self._outcomes
+        mean = float(probability @ statistic)
+        variance = float(probability @ (statistic - mean) ** 2)
+        return float(chdtr(len(self) * 2 * mean**2 / variance, value * 2 * mean / variance))
+
+    def largest_within(self, margin: float, alpha: float) -> float:
+        """Return the largest T with which an error is shown to lie within the margin, over all variances in use."""
+        probability, _, spread = self._outcomes
+        g, h = self.skewness, self.kurtosis
+        moments = [(float(probability @ spread), float(probability @ spread**2))]
+        for d in (margin, -margin):
+            spread = np.exp((g**2 - h) * d**2 / 2 - g * d)  # V divided by the curvature at d
+            moments.append((float(np.mean(spread)), float(np.mean(spread**2))))
+        found = []
+        for first, second in moments:
+            scale = second / first
+            whole = self.information * len(self) / scale
+            found.append(scale * _largest_statistic(whole, len(self) * first / scale, margin, alpha))
+        return min(found)
+
+
+def equivalence_power(scores: ScoreTable | float, information: float, margin: float, alpha: float) -> float:
+    """Return the probability that a calibrated model is shown to lie within the margin.
+
+    `scores` is a table of expected scores, or one typical score. The test over fine bins, which rejects at most
+    alpha / 4 of the calibrated models and none where information is large, is ignored.
+    """
+    bins = PlannedBins.from_scores(scores, information)
+    return bins.distribution(bins.largest_within(margin, alpha))
+
+
+def information_needed(
+    margin: float, *, alpha: float = 0.05, power: float = 0.8, scores: ScoreTable | float = 0.0
+) -> float:
+    """Return the information with which a calibrated model is shown to lie within the margin with this probability.
+
+    It is infinite where that of 2**53 rows is too little. `scores` is a table of expected scores, or one typical score;
+    0 means rare events, which need the most.
+    """
+
+    def lacking(log_information: float) -> float:
+        return power - equivalence_power(scores, float(np.exp(log_information)), margin, alpha)
+
+    low = high = float(np.log(MIN_INFORMATION))
+    most = math.log(MOST_ROWS)
+    while lacking(high) > 0:
+        if high == most:
+            return math.inf
+        low, high = high, min(high + 0.5, most)
+    return float(np.exp(find_root(lacking, low, high, xtol=1e-4))) if high > low else MIN_INFORMATION
+
+
+def _largest_statistic(information: float, bins: float, margin: float, alpha: float) -> float:
+    """Return the largest T with which an error is shown to lie within the margin; 0 where none is."""
+    from scipy.special import chdtr, chdtri
+
+    edge = margin**2 * information
+
+    def beyond(value: float) -> float:
+        return noncentral_chi2_cdf(value, bins, edge) / float(chdtr(bins, value)) - alpha
+
+    low, high = float(chdtri(bins, 1 - SMALLEST_PROBABILITY)), 2 * (edge + bins) + 100
+    return find_root(beyond, low, high) if beyond(low) < 0 else 0.0
+
+
+def rows_to_decide(rows: float, information: float, margin: float, alpha: float) -> int | None:
+    """Return how many further rows show a calibrated model to lie within the margin with a probability of 80 %.
+
+    Parameters
+    ----------
+    rows, information : float
+        Number of rows and their information, above 0; further rows are assumed to be like them.
+    margin, alpha : float
+
+    Returns
+    -------
+    int or None
+        Rounded up to two significant digits; 0 where the given rows are enough, None where 2**53 rows are too few.
+
+    Examples
+    --------
+    >>> rows_to_decide(1_000, 47.5, margin=0.1, alpha=0.05)
+    42000
+    """
+    each = information / rows
+    typical = (1 - math.sqrt(max(1 - 4 * each, 0.0))) / 2  # the score with this information
+    needed = information_needed(margin, alpha=alpha, power=0.8, scores=typical)
+    return None if needed / each > MOST_ROWS else round_up(max(needed / each - rows, 0.0))

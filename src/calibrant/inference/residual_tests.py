@@ -1,26 +1,203 @@
-"""Tests of sums of residuals: with a contrast, and over bins, for independent, weighted and clustered rows."""
+"""Tests of sums of residuals: means, contrasts and bins, of rows that are independent, weighted or in clusters."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from calibrant._support.pieces import in_pieces
-from calibrant._support.typing import Floats
-from calibrant.inference.cluster_sums import trace_of_square
+from calibrant._support.arrays import power_of_two
+from calibrant._support.pieces import dot, in_pieces
+from calibrant._support.typing import Floats, Ints
 from calibrant.inference.design import Design
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.tails import quadratic_tail, student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.residuals import squared_residuals
 
 __all__ = [
     "MIN_CLUSTERS_FOR_BINS",
+    "IndependentTerms",
+    "box_moments",
+    "box_test",
     "cluster_degrees",
     "cluster_t_test",
+    "cluster_terms",
     "contrast_test",
     "contrasts_test",
     "covariance_traces",
     "residual_test",
+    "row_terms",
     "row_variance",
+    "share_covariance",
+    "sum_covariance",
+    "sums_by_cluster",
+    "trace_of_square",
 ]
+
+# Largest squared skewness over the number of terms for which a mean is tested in both directions. Chosen by simulation
+# (docs/studies/regression_error_rates.csv).
+_SKEWNESS_LIMIT = 0.2
+_FEWEST = 2 - 1e-9  # units: with fewer effective ones, a single row determines mean and variance
+
+
+@dataclass(frozen=True)
+class IndependentTerms:
+    """Terms of independent units (rows or clusters) of a sum whose expectation is 0 under calibration.
+
+    Attributes
+    ----------
+    total : float
+        The sum.
+    deviation : ndarray
+        Each term less the mean term; they add up to 0.
+    count : ndarray
+        Number of units with each of these terms.
+    effective : float, optional
+        Effective number of units, where few of them have most of the weight; else all count.
+    """
+
+    total: float
+    deviation: Floats
+    count: Any
+    effective: float | None = None
+
+    @property
+    def size(self) -> float:
+        """Number of units."""
+        return float(np.sum(self.count))
+
+    @property
+    def observations(self) -> float:
+        """Number of units that determine the variance."""
+        return self.size if self.effective is None else min(self.size, self.effective)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the sum."""
+        m, unit = self.observations, power_of_two(self.deviation)
+        d = self.deviation / unit
+        return unit * math.sqrt(m / (m - 1) * float(np.sum(self.count * d**2))) if m > 1 else math.nan
+
+    @property
+    def skewness(self) -> float:
+        """Skewness of the terms."""
+        d = self.deviation / power_of_two(self.deviation)
+        square = float(np.sum(self.count * d * d)) / self.size
+        return float(np.sum(self.count * d * d * d)) / self.size / square**1.5 if square > 0 else 0.0
+
+    def test(self, known_skewness: float = 0.0) -> tuple[float, float, bool]:
+        r"""Return the statistic t, its two-sided p-value, and whether skewness limits the test to one direction.
+
+        `known_skewness` is used where it exceeds that of the terms in size: few rows underestimate it.
+
+        The p-value is the larger of those of Student's t and of Hall's (1992) transformation of it,
+
+        .. math::
+
+           g(t) = \frac{(1 + a t)^3 - 1}{3 a} + \frac a2, \quad
+           a = \frac{\gamma (1 + 3 \gamma^2 / m)}{3 \sqrt m}, \quad
+           \nu = \frac{m}{1 + \tfrac34 \gamma^2}
+
+        with at most m - 1 and :math:`\nu` degrees of freedom, the precision of the variance of m values of a gamma
+        distribution with skewness :math:`\gamma`. If few rows determine the skewness, a sample underestimates it, hence
+        the factor of a. Beyond :math:`\gamma^2 / m = 0.2` a mean on the side of the short tail is not tested: too few
+        rows of the long tail have been observed.
+        """
+        from scipy.special import stdtr
+
+        m, error = self.observations, self.error
+        if m < _FEWEST or math.isnan(error):
+            return math.nan, math.nan, False
+        if error == 0:
+            return (0.0, 1.0, False) if self.total == 0 else (math.copysign(math.inf, self.total), 0.0, False)
+        t, skew = self.total / error, max(self.skewness, known_skewness, key=abs)
+        df = max(1.0, min(m - 1, m / (1 + 0.75 * skew**2)))
+        short_side = t * skew < 0
+        if skew**2 / m > _SKEWNESS_LIMIT:
+            return t, math.nan if short_side else float(2 * stdtr(df, -abs(t))), True
+        a = skew * (1 + 3 * skew**2 / m) / (3 * math.sqrt(m))
+        g = ((1 + a * t) ** 3 - 1) / (3 * a) + a / 2 if abs(a) > 1e-9 else t
+        if g * t <= 0:
+            return t, 1.0, False
+        return t, float(2 * stdtr(df, -min(abs(t), abs(g)))), False
+
+
+def row_terms(table: MeanTable, values: Floats, cluster: Ints | None) -> IndependentTerms:
+    """Return the terms of the weighted sum of `values`, one for each entry of the table."""
+    weight = table.n.astype(np.float64)
+    away = values - table.average(values)
+    total = dot(weight, values)
+    if cluster is not None:
+        return cluster_terms(total, cluster, weight * away)
+    if table.importance:
+        return IndependentTerms(total, weight * away, np.ones(len(table)), float(table.effective_size))
+    return IndependentTerms(total, away, weight)
+
+
+def cluster_terms(total: float, cluster: Ints, deviation: Floats) -> IndependentTerms:
+    """Return the terms of clusters, from the deviations of rows."""
+    sums: Floats = np.bincount(cluster, weights=deviation).astype(np.float64)
+    return IndependentTerms(total, sums, np.ones(sums.size))
+
+
+def sums_by_cluster(cluster: Ints, labels: Ints, values: Any, n_labels: int) -> Floats:
+    """Return sums of values (None: counts of rows) per cluster and label, of shape (clusters, labels)."""
+    n_clusters = int(cluster.max()) + 1
+    flat = np.bincount(cluster * n_labels + labels, weights=values, minlength=n_clusters * n_labels)
+    return flat.reshape(n_clusters, n_labels).astype(np.float64)
+
+
+def sum_covariance(sums: Floats) -> Floats:
+    """Return the covariance of the column totals of independent rows."""
+    away = sums - sums.mean(axis=0)
+    found: Floats = len(sums) / max(len(sums) - 1, 1) * away.T @ away
+    return found
+
+
+def share_covariance(sums: Floats) -> Floats:
+    """Return the covariance of the totals of cell counts less their expectation.
+
+    The covariance around the mean makes few clusters reject too often, because a tail with few outcomes has a small
+    variance too; the covariance around 0, which holds under calibration, makes ten clusters unable to reject. Their
+    mean has the nominal level (docs/studies/regression_error_rates.csv).
+    """
+    found: Floats = (sum_covariance(sums) + sums.T @ sums) / 2
+    return found
+
+
+def trace_of_square(matrix: Floats, degrees: float) -> float:
+    """Return an unbiased estimate of tr(M^2) for normal sums, from an estimated M and its degrees of freedom."""
+    g = max(degrees, 2.0)
+    trace = float(np.trace(matrix))
+    return g**2 / ((g - 1) * (g + 2)) * (float(np.sum(matrix**2)) - trace**2 / g)
+
+
+def box_test(statistic: float, covariance: Floats, clusters: int) -> tuple[float, float]:
+    r"""Return statistic and p-value of a sum of squares of correlated sums, by an F approximation (Box, 1954).
+
+    .. math::
+
+       \frac{T}{\mathrm{tr} M} \sim F(\nu, \nu (G - 1)), \quad \nu = \frac{(\mathrm{tr} M)^2}{\mathrm{tr} M^2}
+
+    with the estimate of :math:`\mathrm{tr} M^2` that is unbiased for normal sums of G clusters.
+    """
+    from scipy.special import fdtrc
+
+    trace, df, nu = box_moments(covariance, clusters)
+    if not trace > 0:
+        return math.nan, math.nan
+    return statistic / trace, float(fdtrc(nu, nu * df, statistic / trace))
+
+
+def box_moments(covariance: Floats, clusters: int) -> tuple[float, float, float]:
+    """Return trace, degrees of freedom of the estimate, and the equivalent number of independent squares."""
+    trace, df = float(np.trace(covariance)), float(clusters - 1)
+    square = trace_of_square(covariance, df)
+    nu = trace**2 / square if square > 0 else float(len(covariance))
+    return trace, df, float(np.clip(nu, 1.0, len(covariance)))
+
 
 # Fewer clusters have a third of the degrees of freedom, and bins are not tested.
 MIN_CLUSTERS_FOR_BINS = 20

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from calibrant._support.typing import Floats
 from calibrant.inference.sequential.e_processes import EProcess, Evidence
-from calibrant.inference.sequential.e_tests import e_bh, log_mean_e
+from calibrant.inference.sequential.e_values import e_bh, log_mean_e
 from calibrant.monitor import schema
 from calibrant.monitor.cells import CellKey, table_sums
 from calibrant.monitor.model_settings import ModelSettings

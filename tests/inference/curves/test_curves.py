@@ -11,9 +11,8 @@ from scipy.special import betaincinv, expit, logit
 import calibrant as cb
 from calibrant.inference import calibration_belt, calibration_curve
 from calibrant.inference.curves.belts import belt_tail
-from calibrant.inference.curves.calibration_curves import supremum_quantile
-from calibrant.inference.curves.isotonic_band import isotonic_band
-from calibrant.inference.curves.spline_basis import knots
+from calibrant.inference.curves.calibration_curves import isotonic_band, supremum_quantile
+from calibrant.inference.curves.fitted_curves import knots
 from calibrant.metrics import LocalRegression, isotonic_errors, loess_errors
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -321,7 +320,7 @@ def test_isotonic_band_of_repeated_rows_in_clusters_is_not_narrower():
 
 def test_effective_rows_of_runs_equal_a_loop_over_clusters():
     """Variance of each run of groups: the sum over clusters of the squared sums of weight * (event - rate)."""
-    from calibrant.inference.curves.isotonic_band import _run_variances
+    from calibrant.inference.curves.calibration_curves import _run_variances
     from calibrant.inference.design import Design
     from calibrant.inference.resampling import read_rows
 

@@ -12,8 +12,7 @@ from scipy.stats import binom
 
 import calibrant as cb
 from calibrant.inference import EProcess, Evidence, WindowSums, change_point, dispersion, e_bh, log_mean_e, pit_table
-from calibrant.inference.sequential.e_values import Contrast, any_dependence, independent_rows, window_effects
-from calibrant.inference.sequential.windows import Window
+from calibrant.inference.sequential.e_values import Contrast, Window, any_dependence, independent_rows, window_effects
 
 SCORES = np.array([0.02, 0.1, 0.4, 0.8])
 COUNTS = np.array([6, 4, 3, 2])

@@ -10,8 +10,8 @@ from calibrant._support.typing import Ints
 from calibrant.evaluation.audit.residual_blocks import AuditRows, Half, Rule
 from calibrant.evaluation.regression_metrics import estimate_metrics
 from calibrant.inference.binary_components import in_the_large_test
-from calibrant.inference.coefficients import calibration_in_the_large
 from calibrant.inference.design import Design
+from calibrant.inference.levels import calibration_in_the_large
 from calibrant.inference.regression.point_components import mean_component
 from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows
 from calibrant.tables.mean_table import MeanTable

@@ -8,9 +8,14 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._support.typing import Floats, Ints
 from calibrant.forecasts.protocol import INTERVAL_LEVELS
-from calibrant.inference.cluster_sums import box_test, share_covariance, sums_by_cluster
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.mean_tests import IndependentTerms, cluster_terms
+from calibrant.inference.residual_tests import (
+    IndependentTerms,
+    box_test,
+    cluster_terms,
+    share_covariance,
+    sums_by_cluster,
+)
 
 __all__ = ["coverage_component", "median_component", "merged_levels", "pit_component"]
 

@@ -15,12 +15,18 @@ from calibrant._support.arrays import power_of_two
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.pieces import dot
 from calibrant._support.typing import Floats, Ints
-from calibrant.inference.cluster_sums import box_test, sum_covariance, sums_by_cluster
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.mean_tests import IndependentTerms, cluster_terms, row_terms
 from calibrant.inference.regression.bias_by_bin import too_alike
 from calibrant.inference.regression.point_line import determines_line
+from calibrant.inference.residual_tests import (
+    IndependentTerms,
+    box_test,
+    cluster_terms,
+    row_terms,
+    sum_covariance,
+    sums_by_cluster,
+)
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import PAVA, PAVABC, MeanBins, Quantile
 from calibrant.tables.mean_partition import MeanPartition

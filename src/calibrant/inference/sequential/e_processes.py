@@ -1,20 +1,312 @@
 """E-processes: evidence against calibration that may be read after every window, without end."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from calibrant._support.errors import InputError
+from calibrant._support.logits import expit
+from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.typing import Floats
-from calibrant.inference.sequential.e_values import Contrast, any_dependence, independent_rows, window_effects
-from calibrant.inference.sequential.experts import EXPERTS, Memory
-from calibrant.inference.sequential.pit_tables import pit_table
-from calibrant.inference.sequential.shift_sequences import ShiftSequence
-from calibrant.inference.sequential.windows import Window
+from calibrant.inference.sequential.e_values import Contrast, Window, any_dependence, independent_rows, window_effects
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["DEPENDENCES", "EProcess", "Evidence"]
+__all__ = ["DEPENDENCES", "EXPERTS", "EProcess", "Evidence", "Expert", "Floor", "Memory", "ShiftSequence", "pit_table"]
+
+PRIOR_SD = 0.3  # of each coefficient: an expert begins at "calibrated" and needs data to leave it
+RECENT_WINDOWS = 10  # the length of a recent memory, in windows ...
+RECENT_INFORMATION = 100.0  # ... and at least this much Fisher information, for windows with few events
+LARGEST_LOGIT = 30.0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What an expert has learnt: the information and the moment of a weighted least-squares fit, with decay.
+
+    The last axes hold the coefficients; leading axes, if any, hold streams that are watched side by side.
+    """
+
+    information: Floats
+    moment: Floats
+
+    def coefficients(self) -> Floats:
+        """Return the coefficients of the recalibration, shrunk towards 0."""
+        d = self.moment.shape[-1]
+        # The second term keeps the matrix regular where the information of many rows swallows the prior.
+        ridge = 1 / PRIOR_SD**2 + 1e-12 * np.trace(self.information, axis1=-2, axis2=-1)
+        regular = self.information + np.eye(d) * np.asarray(ridge)[..., None, None]
+        return np.asarray(np.linalg.solve(regular, self.moment[..., None])[..., 0])
+
+
+@dataclass(frozen=True)
+class Expert:
+    """A recalibration of log-odds with a few coefficients, refitted after each window.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    features : callable
+        Maps log-odds to columns; the recalibrated log-odds are logit(score) + features @ coefficients.
+    recent : bool
+        Forget old windows, so that a change is learnt fast; otherwise all windows count alike.
+    """
+
+    name: str
+    features: Callable[[Floats], Floats]
+    recent: bool
+
+    def start(self, streams: tuple[int, ...] = ()) -> Memory:
+        """Return an empty memory."""
+        d = self.features(np.zeros(1)).shape[1]
+        return Memory(np.zeros((*streams, d, d)), np.zeros((*streams, d)))
+
+    def predict(self, memory: Memory, window: Window) -> Floats:
+        """Return the recalibrated scores of a window, from the windows before it."""
+        change = memory.coefficients() @ self.features(window.logit).T
+        return expit(np.clip(window.logit + change, -LARGEST_LOGIT, LARGEST_LOGIT))
+
+    def learn(self, memory: Memory, window: Window, predicted: Floats) -> Memory:
+        """Return the memory after a window: one step of iterated least squares from the predicted rates."""
+        x = self.features(window.logit)
+        d = x.shape[1]
+        weight = window.n * predicted * (1 - predicted)
+        added = (weight @ (x[:, :, None] * x[:, None, :]).reshape(-1, d * d)).reshape(*weight.shape[:-1], d, d)
+        score = (window.k - window.n * predicted) @ x
+        working = score + (added @ memory.coefficients()[..., None])[..., 0]
+        keep = self._keep(weight.sum(axis=-1))
+        return Memory(keep[..., None, None] * memory.information + added, keep[..., None] * memory.moment + working)
+
+    def _keep(self, information: Floats) -> Floats:
+        if not self.recent:
+            return np.ones_like(information)
+        return np.asarray(1 - np.minimum(1 / RECENT_WINDOWS, information / RECENT_INFORMATION))
+
+
+@dataclass(frozen=True)
+class Floor:
+    """An expert that learns nothing: no event rate is below `rate` or above 1 - `rate`.
+
+    It notices events at scores of 0, which no finite change of the log-odds explains, in their first window.
+    """
+
+    rate: float = 0.01
+
+    def start(self, streams: tuple[int, ...] = ()) -> Memory:
+        """Return an empty memory."""
+        return Memory(np.zeros((*streams, 0, 0)), np.zeros((*streams, 0)))
+
+    def predict(self, memory: Memory, window: Window) -> Floats:
+        """Return the scores, moved away from 0 and 1."""
+        rates = np.clip(expit(window.logit), self.rate, 1 - self.rate)
+        return np.broadcast_to(rates, (*memory.moment.shape[:-1], rates.size))
+
+    def learn(self, memory: Memory, window: Window, predicted: Floats) -> Memory:
+        """Return the memory as it is."""
+        return memory
+
+
+def _shift(logit: Floats) -> Floats:
+    return np.ones((logit.size, 1))
+
+
+def _line(logit: Floats) -> Floats:
+    return np.column_stack([np.ones_like(logit), logit])
+
+
+def _beta(logit: Floats) -> Floats:
+    # log p and -log(1 - p), as in beta calibration: each end of the scale bends on its own.
+    return np.column_stack([np.ones_like(logit), -np.logaddexp(0, -logit), np.logaddexp(0, logit)])
+
+
+EXPERTS: tuple[Expert | Floor, ...] = (
+    Expert("shift", _shift, recent=False),
+    Expert("recent shift", _shift, recent=True),
+    Expert("line", _line, recent=False),
+    Expert("recent line", _line, recent=True),
+    Expert("beta", _beta, recent=False),
+    Floor(),
+)
+
+
+_POSITIVE = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
+_LARGE = (0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0, 3.0)
+_HALF = np.array([*_POSITIVE, *_LARGE])
+EDGES = np.concatenate([[-np.inf], -_HALF[::-1], [0.0], _HALF, [np.inf]])  # of the cells, in log-odds
+BLOCK = 1_000_000  # entries (cell x stream x score) at a time, which bounds memory
+
+
+@dataclass(frozen=True)
+class ShiftSequence:
+    """One e-process per cell of shifts, against "the log-odds of all scores are off by one number in this cell".
+
+    Attributes
+    ----------
+    log_e : array
+        Logarithms of the e-processes; the last axis runs over the cells.
+    log_e_max : array
+        Their largest values so far: a cell once refuted stays refuted.
+    estimate : float
+        The shift fitted to all windows but the last, shrunk towards 0.
+
+    See Also
+    --------
+    EProcess, Evidence
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import EProcess
+    >>> process = EProcess()
+    >>> evidence = process.start()
+    >>> for _ in range(20):  # 10 % predicted, 16 % observed
+    ...     evidence = process.update(evidence, cb.ScoreTable.from_counts([0.1], [500], [80]))
+    >>> low, high = evidence.shifts.interval(0.05)
+    >>> 0 < low < high
+    True
+    """
+
+    log_e: Floats
+    log_e_max: Floats
+    estimate: Floats
+
+    @classmethod
+    def start(cls, streams: tuple[int, ...]) -> Self:
+        """Return the sequence before the first window.
+
+        Parameters
+        ----------
+        streams : tuple of int
+            Shape of streams that are monitored side by side; ``()`` for one.
+
+        Returns
+        -------
+        ShiftSequence
+        """
+        nothing = np.zeros((*streams, EDGES.size - 1))
+        return cls(nothing, nothing, np.zeros(streams))
+
+    def update(self, window: Window, estimate: Floats, e_value: Callable[[Window, Floats], Floats]) -> Self:
+        """Return the sequence after a window; `e_value` compares a window with the rates fitted to earlier ones.
+
+        Parameters
+        ----------
+        window : Window
+            Scores with their rows and events in each stream.
+        estimate : array
+            Shift of the log-odds that earlier windows show.
+        e_value : callable
+            Function from a window and rates to the logarithm of an e-value.
+
+        Returns
+        -------
+        ShiftSequence
+        """
+        rates = window.shifted(np.asarray(estimate)[..., None])[..., None, :]
+        step = max(1, BLOCK // max(window.n.size, 1))
+        added = []
+        for first in range(0, EDGES.size - 1, step):
+            edges = EDGES[first : first + step + 1]
+            added.append(e_value(window.within(edges[:-1, None], edges[1:, None]), rates))
+        log_e = self.log_e + np.concatenate(added, axis=-1)
+        return type(self)(log_e, np.maximum(self.log_e_max, log_e), np.asarray(estimate))
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Return the outer ends of the cells that have not been refuted at `alpha`.
+
+        If one shift holds in all windows, it lies within all these intervals with a probability of at least
+        1 - alpha. The ends are those of cells: from 0.01 wide near 0 to 1 wide at 3, infinite beyond. NaN if all cells
+        are refuted: then no single shift describes all windows.
+
+        Parameters
+        ----------
+        alpha : float
+            Probability of error, in (0, 1).
+
+        Returns
+        -------
+        tuple of two floats
+            Lower and upper end, in log-odds.
+        """
+        check_share("alpha", alpha)
+        if self.log_e_max.ndim != 1:
+            raise InputError("interval needs the sequence of one stream; got several.", argument="self")
+        inside = np.flatnonzero(self.log_e_max < -np.log(alpha))
+        if inside.size == 0:
+            return np.nan, np.nan
+        return float(EDGES[inside[0]]), float(EDGES[inside[-1] + 1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sequence as values for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return {"log_e": self.log_e.tolist(), "log_e_max": self.log_e_max.tolist(), "estimate": float(self.estimate)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the sequence that `to_dict` described.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned.
+
+        Returns
+        -------
+        ShiftSequence
+        """
+        log_e, log_e_max, estimate = (
+            np.array(values[name], dtype=np.float64) for name in ("log_e", "log_e_max", "estimate")
+        )
+        return cls(log_e, log_e_max, estimate)
+
+
+def pit_table(pit: Floats, *, n_bins: int = 10) -> ScoreTable:
+    """Return the table of PIT values whose likelihood is that of their counts in bins of equal width.
+
+    A value passes through `n_bins` bins from below. In bin b = 0, 1, ... it stops with probability 1 / (n_bins - b) if
+    it has come so far: that is the score of a row, and stopping there is its event. The last bin, where every value
+    stops, is left out. The number of rows of a score depends on outcomes, so only likelihoods may use the table: not
+    the forms of `EProcess` for windows with dependent rows.
+
+    Parameters
+    ----------
+    pit : array
+        Values of the predictive distribution functions at the outcomes, in [0, 1].
+    n_bins : int, default 10
+        Number of bins, [b / n_bins, (b + 1) / n_bins), the last one closed.
+
+    Returns
+    -------
+    ScoreTable
+        One score per bin but the last.
+
+    See Also
+    --------
+    pit, EProcess
+
+    Examples
+    --------
+    >>> table = pit_table(np.array([0.05, 0.15, 0.95]))
+    >>> table.n[:3], table.k[:3]
+    (array([3, 2, 1]), array([1, 1, 0]))
+    """
+    check_count("n_bins", n_bins, least=2)
+    pit = np.asarray(pit, dtype=np.float64)
+    if pit.ndim != 1 or not ((pit >= 0) & (pit <= 1)).all():
+        raise InputError("pit must be a one-dimensional array of numbers in [0, 1].", argument="pit", value=pit)
+    edges = np.arange(1, n_bins) / n_bins
+    stopped = np.bincount(np.searchsorted(edges, pit, side="right"), minlength=n_bins)
+    reached = pit.size - np.concatenate([[0], np.cumsum(stopped)[:-1]])
+    used = reached[:-1] > 0
+    return ScoreTable.from_counts(1 / np.arange(n_bins, 1, -1)[used], reached[:-1][used], stopped[:-1][used])
+
 
 DEPENDENCES = ("window", "any", "independent")
 FIRST_SPREAD = 4.0  # variance of a contrast in units of that for independent rows, until windows have shown it

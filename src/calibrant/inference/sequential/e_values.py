@@ -4,15 +4,78 @@ Each has an expectation of at most 1, given the past and the scores of the windo
 within the margin. They differ in what they assume about the rows of a window.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant._support.logits import logit
+from calibrant._support.errors import InputError
+from calibrant._support.logits import expit, logit
+from calibrant._support.option_checks import check_share
 from calibrant._support.typing import Bools, Floats
-from calibrant.inference.sequential.windows import CERTAIN, Window
+from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["Contrast", "any_dependence", "independent_rows", "is_clear", "window_effects"]
+__all__ = [
+    "CERTAIN",
+    "Contrast",
+    "Window",
+    "any_dependence",
+    "e_bh",
+    "independent_rows",
+    "is_clear",
+    "log_mean_e",
+    "window_effects",
+]
+
+CERTAIN = 1e-6  # scores closer to 0 or 1 are moved here, and the null hypothesis extends to 0 or 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """The rows of a window, counted per score.
+
+    `score` and `logit` have one entry per score; `low` and `high` are the event rates that the null hypothesis allows.
+    `n` and `k` have one entry per score on the last axis; leading axes hold streams with the same scores.
+    """
+
+    score: Floats
+    logit: Floats
+    low: Floats
+    high: Floats
+    n: Floats
+    k: Floats
+
+    @classmethod
+    def from_counts(cls, score: Floats, n: Floats, k: Floats, *, margin: float) -> "Window":
+        """Return the window of these counts, with log-odds errors up to the margin allowed."""
+        score = np.asarray(score, dtype=np.float64)
+        whole = cls(score, logit(score, CERTAIN), score, score, *(np.asarray(a, dtype=np.float64) for a in (n, k)))
+        return replace(whole, low=whole._lower(np.asarray(-margin)), high=whole._upper(np.asarray(margin)))
+
+    @classmethod
+    def from_table(cls, table: ScoreTable, *, margin: float) -> "Window":
+        """Return the window of a table."""
+        return cls.from_counts(table.score, table.n, table.k, margin=margin)
+
+    def within(self, low: Floats, high: Floats) -> "Window":
+        """Return the window with shifts from `low` to `high` allowed, one row per shift: a new axis before scores."""
+        n, k = self.n[..., None, :], self.k[..., None, :]
+        return replace(self, low=self._lower(low), high=self._upper(high), n=n, k=k)
+
+    def shifted(self, shift: Floats) -> Floats:
+        """Return the scores with shifted log-odds."""
+        return expit(self.logit + shift)
+
+    def _lower(self, shift: Floats) -> Floats:
+        return np.where(self.score <= CERTAIN, 0.0, self.shifted(shift))
+
+    def _upper(self, shift: Floats) -> Floats:
+        return np.where(self.score >= 1 - CERTAIN, 1.0, self.shifted(shift))
+
+    @property
+    def size(self) -> Floats:
+        """Number of rows."""
+        return np.asarray(self.n.sum(axis=-1))
+
 
 LARGEST_STAKE = 0.95  # of what a bet may lose in the worst window
 CLIP = 3.0  # standard deviations above the expected value at which a window's contrast is cut
@@ -122,3 +185,80 @@ def _phi(u: Floats) -> Floats:
     small = np.abs(u) < 1e-3  # the series, where the difference loses all digits
     v = np.where(small, 1.0, u)
     return np.where(small, 0.5 + u / 6 + u**2 / 24, (np.expm1(v) - v) / v**2)
+
+
+def e_bh(log_e: Floats, weights: Floats, alpha: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which hypotheses the weighted e-BH procedure rejects; the false discovery rate is at most alpha.
+
+    Rejects the largest set of k hypotheses of which each has e * weight >= 1 / (alpha * k). The weights sum to at most
+    1 and must be fixed before the e-values are seen. Dependence between e-values does not matter (Wang and Ramdas,
+    2022). At a time that depends on the data, each must be the current value of an e-process, not its maximum, given
+    the past of all streams. If any is rejected, the weighted mean of the e-values is at least 1 / alpha: so the
+    probability of ever rejecting anything while all hypotheses are true is at most alpha, too.
+
+    Parameters
+    ----------
+    log_e : ndarray
+        Natural logarithms of the e-values.
+    weights : ndarray
+        Weight of each hypothesis; their sum is at most 1.
+    alpha : float
+        Bound of the false discovery rate.
+
+    Returns
+    -------
+    ndarray of bool
+        Whether each hypothesis is rejected.
+
+    See Also
+    --------
+    log_mean_e, benjamini_hochberg
+
+    Examples
+    --------
+    >>> e_bh(np.log([100.0, 50.0, 1.0]), np.full(3, 1 / 3), 0.05)
+    array([ True,  True, False])
+    """
+    check_share("alpha", alpha)
+    log_e, weights = np.asarray(log_e, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    if log_e.ndim != 1 or np.isnan(log_e).any():
+        raise InputError("log_e must be a one-dimensional array without NaN.", argument="log_e", value=log_e)
+    if weights.shape != log_e.shape or not (weights > 0).all() or weights.sum() > 1 + 1e-9:
+        raise InputError(
+            f"weights must be positive, as many as e-values, and sum to at most 1; got a sum of {weights.sum():.6g}.",
+            argument="weights",
+            value=weights,
+        )
+    evidence = log_e + np.log(weights)
+    ranked = np.sort(evidence)[::-1]
+    enough = np.flatnonzero(ranked >= -np.log(alpha * np.arange(1, ranked.size + 1)))
+    if enough.size == 0:
+        return np.zeros(evidence.size, dtype=np.bool_)
+    return np.asarray(evidence >= ranked[enough[-1]])
+
+
+def log_mean_e(log_e: Floats) -> Floats:
+    """Return the logarithm of the mean of e-values along the last axis: an e-value again, for any dependence.
+
+    Parameters
+    ----------
+    log_e : ndarray
+        Natural logarithms of e-values.
+
+    Returns
+    -------
+    ndarray
+        Without the last axis.
+
+    See Also
+    --------
+    e_bh, EProcess
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(np.exp(log_mean_e(np.log([1.0, 3.0]))).round(6))
+    2.0
+    """
+    log_e = np.asarray(log_e, dtype=np.float64)
+    return np.asarray(np.logaddexp.reduce(log_e, axis=-1) - np.log(log_e.shape[-1]))

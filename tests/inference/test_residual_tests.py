@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.inference.deviations import coverage_deviation
-from calibrant.inference.mean_tests import IndependentTerms
+from calibrant.inference.residual_tests import IndependentTerms
 
 
 def weighted_sets(n, sets=100):
