@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 import calibrant as cb
-from calibrant.inference.decision import Decision, decide
 from calibrant.inference.design import Design
 from calibrant.inference.paired import calibration_difference
 from calibrant.inference.resampling import PairedRows
+from calibrant.kinds.binary.verdict import Decision, decide
 from research.studies.designs import write
 
 Row = tuple[str, str, str, str]

@@ -22,8 +22,8 @@ import numpy as np
 
 import calibrant as cb
 from calibrant.inference import EProcess, log_mean_e
-from calibrant.inference.decision import BinaryTests
 from calibrant.inference.design import Design
+from calibrant.kinds.binary.verdict import BinaryTests
 from research.studies.designs import run_cells, write
 from research.studies.monitoring import ALPHA, Stream, draw_groups, first_alarms, first_group_alarms
 
@@ -77,7 +77,7 @@ def weekly_alarms(stream: Stream) -> np.ndarray:
         for week in range(weeks):
             days = slice(7 * week, 7 * week + 7)
             table = cb.ScoreTable.from_counts(stream.score, n[i, days].sum(axis=0), k[i, days].sum(axis=0))
-            if BinaryTests.from_design(Design(table)).joint_test.pvalue <= ALPHA / weeks:
+            if BinaryTests.from_design(Design(table)).omnibus.pvalue <= ALPHA / weeks:
                 first[i] = 7 * week + 7
                 break
     return first
@@ -160,7 +160,7 @@ def group_weekly_alarms(stream: Stream) -> np.ndarray:
             days = slice(7 * week, 7 * week + 7)
             counts = (a[i, :, days].sum(axis=1) for a in (n, k))
             tables = (cb.ScoreTable.from_counts(score, *each) for each in zip(*counts, strict=True))
-            values = (BinaryTests.from_design(Design(table)).joint_test.pvalue for table in tables)
+            values = (BinaryTests.from_design(Design(table)).omnibus.pvalue for table in tables)
             if min(values) <= ALPHA / weeks / GROUPS:
                 first[i] = 7 * week + 7
                 break

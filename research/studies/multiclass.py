@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
-from calibrant.inference.multiclass.decision import MulticlassDecision, decide_classes
+from calibrant.kinds.multiclass.verdict import MulticlassDecision, decide_classes
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins

@@ -17,8 +17,8 @@ from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
 from calibrant.inference.binary_components import binary_components
-from calibrant.inference.decision import decide
 from calibrant.inference.design import Design
+from calibrant.kinds.binary.verdict import decide
 
 RESULT = Path(__file__).parents[2] / "docs" / "studies" / "planning.csv"
 HEADER = ["event rate", "goal", "true value", "rows", "events", "planned", "simulated"]

@@ -1,6 +1,6 @@
 """Error rates and power of the verdict: 180 designs of independent, clustered and weighted rows.
 
-The library decides each data set (`calibrant.inference.decision.BinaryTests`) without resampling. Results are stored
+The library decides each data set (`calibrant.kinds.binary.verdict.BinaryTests`) without resampling. Results are stored
 per design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation are
 written from that file.
 
@@ -19,9 +19,9 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
-from calibrant.inference.decision import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import PairedRows
+from calibrant.kinds.binary.verdict import BinaryTests
 from research.studies.designs import RESULTS, mean_logit, workers, write
 
 ROWS = (200, 1_000, 5_000, 50_000)
@@ -108,7 +108,7 @@ def count(task: tuple[Cell, int]) -> dict[str, int]:
     found = dict.fromkeys([*CLAIMS, *VERDICTS], 0)
     for _ in range(CHUNK):
         tests = BinaryTests.from_design(design(rng, cell))
-        direction, real = tests.joint_test.direction(0.05), tests.joint_test.pvalue <= 0.05
+        direction, real = tests.omnibus.direction(0.05), tests.omnibus.pvalue <= 0.05
         found["omnibus"] += real
         found["over- or underestimates"] += "estimates" in direction
         found["over- or underconfident"] += "confident" in direction

@@ -31,10 +31,8 @@ from calibrant.calibrators.trees import TreeSmoothing as TreeSmoothing
 from calibrant.calibrators.venn_abers import VennAbers as VennAbers
 from calibrant.evaluation.audit.segment_audit import audit as audit
 from calibrant.evaluation.comparison import compare as compare
-from calibrant.evaluation.comparison_result import Comparison as Comparison
 from calibrant.evaluation.decisions import decisions as decisions
 from calibrant.evaluation.evaluate import evaluate as evaluate
-from calibrant.evaluation.results import Evaluation as Evaluation
 from calibrant.export.calibrator_files import load as load
 from calibrant.export.calibrator_files import save as save
 from calibrant.export.onnx_graph import to_onnx as to_onnx
@@ -49,7 +47,6 @@ from calibrant.inference.calibration_tests import ecce_test as ecce_test
 from calibrant.inference.calibration_tests import hosmer_lemeshow as hosmer_lemeshow
 from calibrant.inference.calibration_tests import slope_intercept_test as slope_intercept_test
 from calibrant.inference.calibration_tests import spiegelhalter as spiegelhalter
-from calibrant.inference.decision import AbsoluteMargin as AbsoluteMargin
 from calibrant.inference.equivalence_tests import equivalence as equivalence
 from calibrant.inference.intervals import interval as interval
 from calibrant.inference.nulls import null as null
@@ -61,6 +58,7 @@ from calibrant.ingest.frames import from_frame as from_frame
 from calibrant.ingest.frames import tables_from_frame as tables_from_frame
 from calibrant.ingest.queries import from_query as from_query
 from calibrant.ingest.queries import tables_from_query as tables_from_query
+from calibrant.kinds.binary.verdict import AbsoluteMargin as AbsoluteMargin
 from calibrant.metrics import bins as bins
 from calibrant.metrics import costs as costs
 from calibrant.metrics import losses as losses
@@ -115,6 +113,8 @@ from calibrant.metrics.smooth_calibration import smooth_ece as smooth_ece
 from calibrant.metrics.top_label import top_label as top_label
 from calibrant.monitor.client import MonitorClient as MonitorClient
 from calibrant.monitor.model_monitor import Monitor as Monitor
+from calibrant.results.comparison import Comparison as Comparison
+from calibrant.results.evaluation import Evaluation as Evaluation
 from calibrant.tables.collection import Tables as Tables
 from calibrant.tables.score_table import ScoreTable as ScoreTable
 from calibrant.versions import __version__ as __version__

@@ -13,7 +13,7 @@ import pytest
 from hazards import ACCEPTED, NOTED, REFUSED, P, Y, put
 
 import calibrant as cb
-from calibrant.evaluation.results import Evaluation
+from calibrant.results.evaluation import Evaluation
 
 
 def takes_rows(value):

@@ -14,13 +14,8 @@ from calibrant._support.properties import FORECAST_KINDS  # noqa: E402
 from calibrant._support.sql_dialects import DIALECTS  # noqa: E402
 from calibrant.cli import forecast_columns, options  # noqa: E402
 from calibrant.cli.main import COMMANDS, calibrant  # noqa: E402
-from calibrant.evaluation.settings import (  # noqa: E402
-    DISTRIBUTION_MARGIN,
-    LOG_ODDS_MARGIN,
-    POINT_MARGIN,
-    PROPORTION_MARGIN,
-)
 from calibrant.export.scored_files import calibrate_file  # noqa: E402
+from calibrant.kinds.base import KINDS
 from calibrant.monitor.service.service_settings import ServiceSettings  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,
@@ -126,7 +121,7 @@ def shown_default(name):
 
 
 def test_the_defaults_of_the_margin_are_shown():
-    margins = (LOG_ODDS_MARGIN, PROPORTION_MARGIN, POINT_MARGIN, DISTRIBUTION_MARGIN)
+    margins = [KINDS[name].panel.DEFAULTS.margin for name in ("binary", "labels", "point", "distribution")]
     assert [float(number) for number in re.findall(r"[0-9.]+", shown_default("margin"))] == list(margins)
 
 

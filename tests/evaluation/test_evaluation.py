@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation import group_evaluation
-from calibrant.evaluation.results import Evaluation
+from calibrant.evaluation import groups as group_evaluation
 from calibrant.inference import resampling
-from calibrant.inference.decision import decide
 from calibrant.inference.design import Design
+from calibrant.kinds.binary.verdict import decide
+from calibrant.results.evaluation import Evaluation
 
 FRAMES = [name for name in ("pandas", "polars", "pyarrow") if importlib.util.find_spec(name)]
 

@@ -172,7 +172,7 @@ def test_default_margins_and_resamples_are_those_of_the_documentation(forecasts,
 
 
 def test_many_class_probabilities_have_fewer_resamples(forecasts, monkeypatch):
-    from calibrant.evaluation import multiclass_rows
+    from calibrant.kinds.multiclass import rows as multiclass_rows
 
     monkeypatch.setattr(multiclass_rows, "_MANY", 600)
     y, proba = (column[:201] for column in forecasts["multiclass"])

@@ -36,8 +36,8 @@ READING = {
     *("MulticlassBrier.name", "MulticlassLogLoss.name"),
     *("MetricValue.metric", "MetricValue.unit", "MetricValue.spec", "tests_scores"),
     *("Equivalence.within", "Null.excess", "Decision.pvalue", "Decision.direction", "Deviation.within"),
-    *("Deviation.text", "Deviation.further_rows", "JointTest.pvalue", "JointTest._adjusted", "JointTest.scale"),
-    *("JointTest.significant", "JointTest.direction", "TestResult.is_significant"),
+    *("Deviation.text", "Deviation.further_rows", "OmnibusTest.pvalue", "OmnibusTest._adjusted", "OmnibusTest.scale"),
+    *("OmnibusTest.significant", "OmnibusTest.direction", "TestResult.is_significant"),
     *("BiasByBin.significant", "BiasByBin.tce", "BiasByBin.biased_share", "BiasByBin.mean_absolute"),
     *("BiasByBin.reliability", "Coverage.mean_absolute", "MSEDecomposition.mse"),
     *("CorpDecomposition.brier", "BiasByBin.cells", "Coverage.cells"),
@@ -174,7 +174,7 @@ def test_stored_values_equal_those_of_the_library(name):
         breakdown = cb.TCE(alpha=sensitivity.alphas[i])(result.table)
         assert sensitivity.tce[i] == pytest.approx(breakdown.value)
         assert sensitivity.rejected[i] == pytest.approx(breakdown.per_bin["rejected"])
-    from calibrant.evaluation.sensitivity import RATIOS
+    from calibrant.kinds.binary.sensitivity import RATIOS
 
     for i in (0, 20, 40):
         cost = cb.LinearCost(over=1, under=RATIOS[i])

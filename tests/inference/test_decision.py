@@ -16,15 +16,15 @@ from scipy.stats import binom, chi2
 from strategies import some_rows, tables
 
 import calibrant as cb
-from calibrant.evaluation import sentences
-from calibrant.inference.decision import BinaryTests, decide
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.resampling import PairedRows
 from calibrant.inference.residual_tests import residual_test
 from calibrant.inference.tails import binomial_two_sided, quadratic_tail, saddlepoint_two_sided
+from calibrant.kinds.binary.verdict import BinaryTests, decide
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.results import sentences
 
 ONE_METRIC = {"ACE": cb.ACE()}
 
@@ -263,7 +263,7 @@ def test_the_scale_of_weights_changes_no_decision(scores, factor):
     weights = np.random.default_rng(5).exponential(size=2000)
     one, other = evaluated(y, p, sample_weight=weights), evaluated(y, p, sample_weight=factor * weights)
     assert (one.verdict, one.direction) == (other.verdict, other.direction)
-    adjusted = [[c.adjusted_pvalue for c in each.decision.joint_test.components.values()] for each in (one, other)]
+    adjusted = [[c.adjusted_pvalue for c in each.decision.omnibus.components.values()] for each in (one, other)]
     assert adjusted[1] == pytest.approx(adjusted[0], rel=1e-9, abs=1e-12)
     assert other.equivalence.bound == pytest.approx(one.equivalence.bound, rel=1e-7)  # by a root finder
     assert other.log_odds_error.value == pytest.approx(one.log_odds_error.value, rel=1e-9, abs=1e-9)
@@ -569,9 +569,9 @@ def test_the_sentence_of_an_average_does_not_speak_of_single_scores(rng):
 def least_pvalue(y, p, *, cluster=None, **options):
     """The smallest adjusted p-value of a data set."""
     if cluster is None:
-        return BinaryTests.from_design(Design(cb.ScoreTable.from_arrays(y, p, **options))).joint_test.pvalue
+        return BinaryTests.from_design(Design(cb.ScoreTable.from_arrays(y, p, **options))).omnibus.pvalue
     rows, (table,) = PairedRows.read(y, [p], cluster=cluster, **options)
-    return BinaryTests.from_design(Design(table, rows)).joint_test.pvalue
+    return BinaryTests.from_design(Design(table, rows)).omnibus.pvalue
 
 
 def test_limits_of_the_largest_counts_do_not_take_seconds():

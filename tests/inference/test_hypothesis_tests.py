@@ -4,8 +4,8 @@ import json
 import math
 import pickle
 
-from calibrant.inference.hypothesis_tests import JointTest, TestResult
-from calibrant.inference.multiplicity import holm
+from calibrant.inference.multiplicity import holm, join_tests
+from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 
 COMPONENTS = [
     TestResult(3.0, 0.003, "mean", direction="overestimates"),
@@ -23,7 +23,7 @@ def test_a_result_unpacks_to_statistic_and_p_value():
 
 
 def test_components_are_adjusted_by_holm_and_untested_ones_count():
-    joint = JointTest.from_components(COMPONENTS)
+    joint = join_tests(COMPONENTS)
     assert list(joint.components) == ["mean", "slope", "bins", "coverage"]
     adjusted = [component.adjusted_pvalue for component in joint.components.values()]
     expected = holm([0.003, 0.3, 1.0, 0.01]).tolist()
@@ -34,7 +34,7 @@ def test_components_are_adjusted_by_holm_and_untested_ones_count():
 
 
 def test_the_direction_is_that_of_significant_components():
-    joint = JointTest.from_components(COMPONENTS)
+    joint = join_tests(COMPONENTS)
     assert joint.direction(0.05) == "overestimates"
     assert joint.direction(0.9) == "overestimates, overconfident"
     assert joint.direction(0.9, without=("slope",)) == "overestimates"
@@ -46,7 +46,7 @@ def test_the_direction_is_that_of_significant_components():
 
 
 def test_scaled_p_values_are_at_most_1_and_untested_ones_stay_undefined():
-    joint = JointTest.from_components(COMPONENTS).scale(4.0)
+    joint = join_tests(COMPONENTS).scale(4.0)
     assert joint.components["mean"].adjusted_pvalue == 4 * 0.012
     assert joint.components["slope"].adjusted_pvalue == 1.0
     assert math.isnan(joint.components["bins"].adjusted_pvalue)
@@ -54,6 +54,6 @@ def test_scaled_p_values_are_at_most_1_and_untested_ones_stay_undefined():
 
 
 def test_a_joint_test_without_tests_has_no_p_value():
-    for joint in (JointTest(), JointTest.from_components([]), JointTest.from_components([COMPONENTS[3]])):
+    for joint in (OmnibusTest(), join_tests([]), join_tests([COMPONENTS[3]])):
         assert math.isnan(joint.pvalue)
         assert joint.direction(0.99) == ""

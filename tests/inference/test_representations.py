@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.inference.deviations import Deviation
 from calibrant.inference.estimates import from_error
-from calibrant.inference.hypothesis_tests import JointTest, TestResult
+from calibrant.inference.multiplicity import join_tests
+from calibrant.kinds.point.deviations import Deviation
+from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 
 TABLE = cb.ScoreTable.from_counts([0.2, 0.5, 0.8], [300, 300, 300], [100, 160, 210])
 NAN = float("nan")
@@ -64,10 +65,10 @@ EQUIVALENCE = {"value": 0.031234, "margin": 0.05, "pvalue": 0.0004, "alpha": 0.0
             "TestResult(Hosmer-Lemeshow: statistic 5.99, df 3, p = 0.112, p = 0.200 by resampling)",
         ),
         (
-            JointTest.from_components([TestResult(1.0, 0.01, "slope"), TestResult(NAN, NAN, "bins")]),
-            "JointTest(p = 0.020; slope: p = 0.010, adjusted p = 0.020; bins: not tested)",
+            join_tests([TestResult(1.0, 0.01, "slope"), TestResult(NAN, NAN, "bins")]),
+            "OmnibusTest(p = 0.020; slope: p = 0.010, adjusted p = 0.020; bins: not tested)",
         ),
-        (JointTest(), "JointTest(no test)"),
+        (OmnibusTest(), "OmnibusTest(no test)"),
         (
             from_error("slope", 1.0234, 0.02, 50.0, null=1.0),
             "Estimate(slope = 1.023, 95% CI 0.9832 to 1.064, p = 0.248)",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.inference.deviations import coverage_deviation
 from calibrant.inference.residual_tests import IndependentTerms
+from calibrant.kinds.point.deviations import coverage_deviation
 
 
 def weighted_sets(n, sets=100):

@@ -19,8 +19,8 @@ from calibrant.monitor.audit_log import read_audit, record_audit
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.model_summaries import read_states, read_summaries
 from calibrant.monitor.silences import list_silences, silence_model
-from calibrant.monitor.store import Store, StoreError
-from calibrant.monitor.stored_values import RULES, StoredValue
+from calibrant.monitor.store import Store
+from calibrant.monitor.stored_values import RULES, StoredValue, StoreError
 
 prometheus = pytest.importorskip(
     "calibrant.monitor.service.prometheus_metrics", reason="prometheus-client is not installed"

@@ -15,11 +15,11 @@ pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from calibrant import report
-from calibrant.evaluation.verdict_sentences import verdict_sentence
 from calibrant.report.advice import advice
 from calibrant.report.meaning import meaning
 from calibrant.report.model_figures import reliability_bins
 from calibrant.report.model_tables import group_table, metric_table, without_empty_columns
+from calibrant.report.verdict_sentences import verdict_sentence
 
 pytestmark = ONE_WORKER
 

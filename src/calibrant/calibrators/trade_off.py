@@ -8,10 +8,11 @@ from typing import Any
 from calibrant._support.json_values import number
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Floats
-from calibrant.inference.estimates import Estimate, from_influence
+from calibrant.inference.estimates import from_influence
 from calibrant.inference.regression.bias_by_bin import bias_by_bin
 from calibrant.metrics import point
 from calibrant.metrics.rec_curve import ErrorTolerance
+from calibrant.results.estimates import Estimate
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["TradeOff", "cross_validated_trade_off"]

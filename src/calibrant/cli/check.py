@@ -16,7 +16,7 @@ from calibrant.cli.outputs import check_outputs, write_json, write_text
 
 if TYPE_CHECKING:
     from calibrant.evaluation.audit.result import Audit
-    from calibrant.evaluation.results import Evaluation
+    from calibrant.results.evaluation import Evaluation
 
 __all__ = ["Gate", "check"]
 

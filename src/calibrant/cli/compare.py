@@ -21,7 +21,7 @@ from calibrant.cli.options import (
 from calibrant.cli.outputs import check_outputs, write_json, write_text
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.comparison_result import Comparison
+    from calibrant.results.comparison import Comparison
 
 __all__ = ["compare"]
 

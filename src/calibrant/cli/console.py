@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from calibrant._support.text_tables import printable, text_table
-from calibrant.evaluation import sentences
+from calibrant.results import sentences
 
 if TYPE_CHECKING:
     from calibrant.evaluation.audit.result import Audit
-    from calibrant.evaluation.comparison_result import Comparison
-    from calibrant.evaluation.results import Evaluation
     from calibrant.metrics.breakdown import Breakdown
+    from calibrant.results.comparison import Comparison
+    from calibrant.results.evaluation import Evaluation
 
 __all__ = [
     "checksum_lines",

@@ -20,7 +20,7 @@ from calibrant.cli.options import (
 from calibrant.cli.outputs import check_outputs, write_json, write_text
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.results import Evaluation
+    from calibrant.results.evaluation import Evaluation
 
 __all__ = ["evaluate", "evaluate_files"]
 

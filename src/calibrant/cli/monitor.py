@@ -315,7 +315,7 @@ def _open(store: str, model: str) -> "Monitor":
 
 def _status(store: str, model: str, version: str | None) -> "Status":
     """Return the status of a model; an error about what the store has of it names the model."""
-    from calibrant.monitor.store import StoreError
+    from calibrant.monitor.stored_values import StoreError
 
     try:
         return _open(store, model).status(version=version)

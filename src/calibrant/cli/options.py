@@ -249,8 +249,8 @@ def _add(*options: Decorator) -> Decorator:
 
 def take_settings(given: dict[str, Any], kind: str = "binary") -> dict[str, Any]:
     """Remove the options of `evaluation_options`, and return them as arguments of `evaluate` and `compare`."""
-    from calibrant.evaluation.settings import default_metrics
-    from calibrant.inference.decision import AbsoluteMargin
+    from calibrant.kinds.binary.panel import default_metrics
+    from calibrant.results.settings import AbsoluteMargin
 
     margin, absolute = given.pop("margin"), given.pop("absolute_margin")
     if margin is not None and absolute is not None:

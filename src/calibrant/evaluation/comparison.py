@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calibrant._support.errors import InputError
-from calibrant._support.random_streams import RandomState
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
-from calibrant.evaluation.comparison_of_forecasts import compare_forecasts
-from calibrant.evaluation.comparison_of_scores import compare_scores
-from calibrant.evaluation.comparison_result import Comparison
-from calibrant.evaluation.evaluate import check_options
+from calibrant.evaluation.evaluate import check_options, evaluate_rows
+from calibrant.evaluation.settings import check_settings
 from calibrant.forecasts.kinds import forecast_kind
-from calibrant.inference.decision import Margin
+from calibrant.kinds.base import Kind, kind_of
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
+from calibrant.results.comparison import Comparison
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.settings import Margin
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["compare"]
@@ -129,19 +130,25 @@ def compare(
     """
     named = _check_models(forecasts)
     kind = _common_kind(y_true, named)
-    own = check_options(kind, {"classes": classes, "costs": costs, "metrics": metrics, **rows})
-    options: dict[str, Any] = {
-        "margin": margin,
-        "alpha": alpha,
-        "confidence_level": confidence_level,
-        "n_resamples": n_resamples,
-        "random_state": random_state,
-        "cluster": cluster,
-        "progress": progress,
-    }
-    if kind == "binary":
-        return compare_scores(y_true, named, **options, **own)
-    return compare_forecasts(y_true, named, kind, **options, **own)
+    options = check_options(kind, {"classes": classes, "costs": costs, "metrics": metrics, **rows})
+    settings = check_settings(
+        margin,
+        alpha,
+        options.pop("metrics", None),
+        options.pop("costs", None),
+        confidence_level,
+        n_resamples,
+        random_state,
+        kind=kind,
+    )
+    seed = seed_sequence(random_state)
+
+    def evaluate_model(y: Any, forecast: Any, **reading: Any) -> Evaluation:
+        return evaluate_rows(kind, y, forecast, settings, seed, progress, n_resamples is None, **reading)
+
+    return kind.differences.compare(
+        y_true, named, settings, seed, evaluate=evaluate_model, cluster=cluster, progress=progress, **options
+    )
 
 
 def _check_models(forecasts: Any) -> dict[str, Any]:
@@ -162,7 +169,7 @@ def _check_models(forecasts: Any) -> dict[str, Any]:
     return dict(zip(names, forecasts.values(), strict=True))
 
 
-def _common_kind(y_true: Any, forecasts: Mapping[str, Any]) -> str:
+def _common_kind(y_true: Any, forecasts: Mapping[str, Any]) -> Kind:
     """Return the kind of all forecasts."""
     kinds = {name: forecast_kind(y_true, forecast) for name, forecast in forecasts.items()}
     if len(set(kinds.values())) > 1:
@@ -173,4 +180,4 @@ def _common_kind(y_true: Any, forecasts: Mapping[str, Any]) -> str:
             argument="forecasts",
             value=kinds,
         )
-    return next(iter(kinds.values()))
+    return kind_of(next(iter(kinds.values())))

@@ -1,23 +1,28 @@
 """`evaluate`: metrics with intervals and null distributions, tests, and a verdict, for every kind of forecast."""
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from numpy.random import SeedSequence
+
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.random_streams import RandomState
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
-from calibrant.evaluation.pipeline import Kind, evaluate_kind
-from calibrant.evaluation.results import Evaluation
+from calibrant.evaluation.groups import evaluate_groups
+from calibrant.evaluation.settings import check_settings
 from calibrant.forecasts.kinds import forecast_kind
-from calibrant.inference.decision import Margin
-from calibrant.metrics.bins import MeanBins
+from calibrant.kinds.base import FEWER_RESAMPLES, GroupedSample, Kind, kind_of
+from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.settings import Margin, Settings
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["check_options", "evaluate"]
+__all__ = ["check_options", "evaluate", "evaluate_rows"]
+
+_MOST_COMPLETE_GROUPS = 20
 
 
 @row_options
@@ -155,47 +160,72 @@ def evaluate(
     >>> found.verdict, found.direction
     ('miscalibrated', 'overestimates')
     """
-    kind = forecast_kind(y_true, forecast)
-    given = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, "bins": bins}
-    own = check_options(kind, {**given, **rows})
-    return evaluate_kind(
-        _kind(kind),
-        y_true,
-        forecast,
-        by=by,
-        margin=margin,
-        alpha=alpha,
-        confidence_level=confidence_level,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        cluster=cluster,
-        progress=progress,
-        **own,
+    kind = kind_of(forecast_kind(y_true, forecast))
+    given = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, "bins": bins, **rows}
+    options = check_options(kind, given)
+    settings = check_settings(
+        margin,
+        alpha,
+        options.pop("metrics", None),
+        options.pop("costs", None),
+        confidence_level,
+        n_resamples,
+        random_state,
+        kind=kind,
+        bins=_chosen_bins(options.pop("n_bins", None), options.pop("bins", None)),
+    )
+    seed, by_default = seed_sequence(random_state), n_resamples is None
+    return evaluate_rows(
+        kind, y_true, forecast, settings, seed, progress, by_default, by=by, cluster=cluster, **options
     )
 
 
-# The module and the `Kind` of each kind of forecast; only that of the given forecast is imported.
-_KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "binary": ("binary_rows", "BINARY"),
-        "multiclass": ("multiclass_rows", "MULTICLASS"),
-        "labels": ("labels_rows", "LABELS"),
-        "point": ("regression", "POINT"),
-        "distribution": ("regression", "DISTRIBUTION"),
-    }
-)
-
-
-def check_options(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are given, not None; an error if the kind does not have one of them."""
-    own = {name: value for name, value in given.items() if value is not None}
-    for name, value in own.items():
-        if name not in _kind(kind).options:
-            raise InputError(Argument(name) + f" must be omitted for forecasts of kind {kind!r}; got {value!r}.")
-    return own
+    options = {name: value for name, value in given.items() if value is not None}
+    for name, value in options.items():
+        if name not in kind.panel.DEFAULTS.options:
+            raise InputError(Argument(name) + f" must be omitted for forecasts of kind {kind.name!r}; got {value!r}.")
+    return options
 
 
-def _kind(name: str) -> Kind[Any]:
-    module, constant = _KINDS[name]
-    kind: Kind[Any] = getattr(import_module(f"calibrant.evaluation.{module}"), constant)
-    return kind
+def _chosen_bins(n_bins: int | None, bins: MeanBins | None) -> MeanBins | None:
+    return None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins)
+
+
+def evaluate_rows(
+    kind: Kind,
+    y_true: Any,
+    forecast: Any,
+    settings: Settings,
+    seed: SeedSequence,
+    progress: bool | None,
+    n_resamples_by_default: bool,
+    **reading: Any,
+) -> Evaluation:
+    """Evaluate all rows, then each group; up to 20 groups get all results now, others when they are read.
+
+    `reading` are arguments of ``kind.rows.read``.
+    """
+    sample: GroupedSample[Any] = kind.rows.read(y_true, forecast, **reading)
+    if n_resamples_by_default and sample.is_large:
+        settings = replace(settings, n_resamples=FEWER_RESAMPLES)
+    judge = kind.evaluation
+    complete: Callable[[Evaluation], None] = getattr(judge, "complete", lambda evaluation: None)
+    whole = judge.evaluate(sample.whole, settings, seed, progress)
+    complete(whole)
+    of_groups = settings
+    if not (kind.panel.DEFAULTS.resamples_groups or settings.metrics):
+        of_groups = replace(settings, n_resamples=0)
+    starter = judge.starter(sample.whole) if hasattr(judge, "starter") else None
+    result = evaluate_groups(
+        whole,
+        sample.groups,
+        lambda part: judge.evaluate(part, of_groups, seed, False),
+        None if starter is None else lambda part, submit: starter(part, of_groups, seed, submit),
+        name=sample.group_name,
+        progress=progress,
+    )
+    for group in result.groups.values() if len(result.groups) <= _MOST_COMPLETE_GROUPS else ():
+        complete(group)
+    return result

@@ -17,8 +17,7 @@ from calibrant._support.option_checks import check_count, check_option
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column, Weights
 from calibrant.inference.design import Design
-from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.nulls import Alternative, null, resampling_pvalue
+from calibrant.inference.nulls import null, resampling_pvalue
 from calibrant.inference.resampling import map_replicates, null_sampler, read_rows
 from calibrant.inference.residual_tests import contrast_test, contrasts_test, residual_test
 from calibrant.inference.tails import brownian_maximum_tail, brownian_range_tail, normal_two_sided
@@ -26,6 +25,8 @@ from calibrant.metrics.bins import Bins, Quantile, check_bins
 from calibrant.metrics.cumulative import ecce
 from calibrant.metrics.registry import MetricLike
 from calibrant.metrics.slope_intercept import Logits
+from calibrant.results.estimates import Alternative
+from calibrant.results.hypothesis_tests import TestResult
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options, takes_rows

@@ -1,127 +1,36 @@
 """Equivalence tests: is a metric shown to lie within a margin?"""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from calibrant._support.errors import InputError, Note
-from calibrant._support.json_values import plain
+from calibrant._support.errors import InputError
 from calibrant._support.option_checks import check_share, is_number
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.short_text import line_html
 from calibrant._support.typing import Column
 from calibrant.inference.interval_methods import check_interval, interval_limits, interval_method
 from calibrant.inference.intervals import bootstrap_metric
 from calibrant.inference.replicates import Replicates
 from calibrant.inference.resampling import check_resamples
-from calibrant.inference.result_text import format_limits, format_pvalues
 from calibrant.inference.samples import read_sample
 from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant.results.estimates import Equivalence
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["Equivalence", "equivalence"]
+__all__ = ["equivalence", "equivalence_from_replicates"]
 
 
-@dataclass(frozen=True, repr=False)
-class Equivalence:
-    """Whether a metric is shown to lie within a margin; see `equivalence`.
-
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    value, margin : float
-        Value of the metric and the margin.
-    pvalue : float
-        p-value of the hypothesis that the metric is at least the margin.
-    alpha : float
-        Significance level.
-    bound : float
-        Upper confidence limit of the metric.
-    unit : str
-        "%" or "1".
-    n_resamples : int
-        Number of replicates.
-    spec : mapping
-        Specification of the metric.
-    notes : tuple of Note
-        Notes about the input.
-
-    See Also
-    --------
-    equivalence, AbsoluteMargin
-
-    Examples
-    --------
-    >>> import calibrant as cb
-    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
-    >>> found = cb.equivalence("ace", table, margin=0.2, n_resamples=199, random_state=0)
-    >>> found.within, found.bound < 0.2
-    (True, True)
-    """
-
-    metric: str
-    value: float
-    margin: float
-    pvalue: float
-    alpha: float
-    bound: float
-    unit: str
-    n_resamples: int
-    spec: Mapping[str, Any]
-    notes: tuple[Note, ...] = ()
-
-    @classmethod
-    def from_replicates(cls, replicates: Replicates, margin: float, alpha: float) -> "Equivalence":
-        """Return the equivalence test at a margin; an error where no interval exists.
-
-        Parameters
-        ----------
-        replicates : Replicates
-            Bootstrap replicates of the metric.
-        margin : float
-            Bound that the metric is tested to lie below.
-        alpha : float
-            Significance level.
-
-        Returns
-        -------
-        Equivalence
-        """
-        check_interval(replicates)
-        metric = replicates.metric
-        if interval_method(metric) == "inversion":
-            bounds = replicates.sample.error_bounds
-            pvalue, bound = bounds.pvalue(margin), bounds.upper(alpha, margin)
-        else:
-            pvalue, bound = _equivalence_pvalue(replicates, margin), _upper_bound(replicates, alpha)
-        size, notes = replicates.bootstrap.size, replicates.notes
-        return cls(metric.name, replicates.value, margin, pvalue, alpha, bound, metric.unit, size, metric.spec, notes)
-
-    @property
-    def within(self) -> bool:
-        """Whether the data show that the metric lies within the margin: pvalue <= alpha."""
-        return self.pvalue <= self.alpha
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return {**plain(self), "within": self.within}
-
-    _repr_html_ = line_html
-
-    def __repr__(self) -> str:
-        value, limits = format_limits(self.unit, self.value, self.value, self.bound, signed=self.value < 0)
-        bound = f"upper bound {limits.partition(' to ')[2]}" if limits else "no bound"
-        shown = "within" if self.within else "not shown within"
-        margin = f"{self.margin:g}{' %' if self.unit == '%' else ''}"
-        texts = [f"{self.metric} = {value}", bound, f"{shown} the margin of {margin}"]
-        return f"Equivalence({', '.join(texts + format_pvalues(self.pvalue))})"
+def equivalence_from_replicates(replicates: Replicates, margin: float, alpha: float) -> Equivalence:
+    """Return the equivalence test at a margin; an error where no interval exists."""
+    check_interval(replicates)
+    metric = replicates.metric
+    if interval_method(metric) == "inversion":
+        bounds = replicates.sample.error_bounds
+        pvalue, bound = bounds.pvalue(margin), bounds.upper(alpha, margin)
+    else:
+        pvalue, bound = _equivalence_pvalue(replicates, margin), _upper_bound(replicates, alpha)
+    size, notes = replicates.bootstrap.size, replicates.notes
+    return Equivalence(
+        metric.name, replicates.value, margin, pvalue, alpha, bound, metric.unit, size, metric.spec, notes
+    )
 
 
 def _equivalence_pvalue(replicates: Replicates, margin: float) -> float:
@@ -199,7 +108,7 @@ def equivalence(
     seed = seed_sequence(random_state)
     sample = read_sample(measured, y_true, forecast, cluster, rows)
     found = bootstrap_metric(measured, sample, seed=seed, n_resamples=n_resamples, show=progress)
-    return Equivalence.from_replicates(found, margin, alpha)
+    return equivalence_from_replicates(found, margin, alpha)
 
 
 def _check_options(margin: float, alpha: float, n_resamples: int) -> None:

@@ -1,80 +1,17 @@
-"""Estimates with standard errors and confidence intervals."""
+"""Estimates from standard errors, and from the influence of each row."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant._support.arrays import power_of_two
-from calibrant._support.json_values import plain
-from calibrant._support.short_text import line_html
 from calibrant._support.typing import Floats, Ints
-from calibrant.inference.result_text import format_level, format_limits, format_pvalues
+from calibrant.results.estimates import Estimate
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["FEWEST_EQUAL", "Estimate"]
+__all__ = ["FEWEST_EQUAL", "from_error", "from_influence"]
 
 FEWEST_EQUAL = 5  # rows without variation that show that there is none
-
-
-@dataclass(frozen=True, repr=False)
-class Estimate:
-    """An estimate with its confidence interval and, where a calibrated model has a known value, the test against it.
-
-    Attributes
-    ----------
-    name : str
-    value, standard_error, low, high, level : float
-        The interval is value -+ t standard_error, with Student's t of `df` degrees of freedom. With too few rows
-        standard_error, low and high are NaN.
-    df : float
-        Infinite where the standard error is treated as known.
-    null, pvalue : float or None
-        Value expected if calibrated, and the two-sided p-value of the hypothesis that it is the true value.
-
-    See Also
-    --------
-    Interval, TestResult
-
-    Examples
-    --------
-    >>> import calibrant as cb
-    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
-    >>> slope = next(each for each in cb.evaluate(table).coefficients if each.name == "calibration slope")
-    >>> round(slope.value, 2), round(slope.low, 2), round(slope.high, 2)
-    (0.78, 0.59, 0.97)
-    """
-
-    name: str
-    value: float
-    standard_error: float
-    low: float
-    high: float
-    level: float
-    df: float
-    null: float | None = None
-    pvalue: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
-
-    _repr_html_ = line_html
-
-    def __repr__(self) -> str:
-        value, limits = format_limits("", self.value, self.low, self.high)
-        shown = f"{format_level(self.level, 'CI')} {limits}" if limits else "no interval"
-        return f"Estimate({', '.join([f'{self.name} = {value}', shown, *self._pvalues()])})"
-
-    def _pvalues(self) -> list[str]:
-        return [] if self.pvalue is None else format_pvalues(self.pvalue)
 
 
 def from_error(

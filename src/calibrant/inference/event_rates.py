@@ -16,8 +16,8 @@ from calibrant._support.logits import EPS, expit, logit
 from calibrant._support.option_checks import check_option, check_share
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Column, Floats
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.metrics.slope_intercept import Logits, count_clipped
+from calibrant.results.hypothesis_tests import TestResult
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import need_both_classes, read_score_table, row_options
 

@@ -1,16 +1,12 @@
 """Confidence intervals of any metric."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibrant._support.errors import Note
-from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.short_text import line_html
 from calibrant._support.typing import Column
 from calibrant.inference.interval_methods import (
     NULL_METHODS,
@@ -20,104 +16,13 @@ from calibrant.inference.interval_methods import (
     interval_refusal,
 )
 from calibrant.inference.replicates import Replicates, resample_metrics
-from calibrant.inference.result_text import format_level, format_limits
 from calibrant.inference.samples import Sample, read_sample
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant.results.estimates import Interval
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["Interval", "bootstrap_metric", "interval"]
-
-
-@dataclass(frozen=True, repr=False)
-class Interval:
-    """A value with its confidence interval; see `interval`.
-
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    value : float
-        Value of the metric.
-    low, high : float
-        Limits of the interval.
-    level : float
-        Confidence level.
-    method : str
-        Method of the interval.
-    unit : str
-        "%" or "1".
-    n_resamples : int
-        Number of replicates.
-    spec : mapping
-        Specification of the metric.
-    notes : tuple of Note
-        Notes about the input.
-
-    See Also
-    --------
-    interval, Estimate
-
-    Examples
-    --------
-    >>> import calibrant as cb
-    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
-    >>> found = cb.interval("ece", table, n_resamples=199, random_state=0)
-    >>> found.low <= found.value <= found.high, found.level
-    (True, 0.95)
-    """
-
-    metric: str
-    value: float
-    low: float
-    high: float
-    level: float
-    method: str
-    unit: str
-    n_resamples: int
-    spec: Mapping[str, Any]
-    notes: tuple[Note, ...] = ()
-
-    @classmethod
-    def from_replicates(cls, replicates: Replicates, level: float) -> "Interval":
-        """Return the interval of this level; NaN limits and a note where none exists.
-
-        Parameters
-        ----------
-        replicates : Replicates
-            Bootstrap replicates of the metric.
-        level : float
-            Confidence level.
-
-        Returns
-        -------
-        Interval
-        """
-        metric, notes = replicates.metric, replicates.notes
-        refusal = interval_refusal(replicates)
-        low, high = (float("nan"),) * 2 if refusal else existing_limits(replicates, level)
-        method = "none" if refusal else interval_method(metric)
-        if refusal:
-            notes = (*notes, Note("no_interval", 1, refusal))
-        size = replicates.bootstrap.size
-        return cls(metric.name, replicates.value, low, high, level, method, metric.unit, size, metric.spec, notes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
-
-    _repr_html_ = line_html
-
-    def __repr__(self) -> str:
-        value, limits = format_limits(self.unit, self.value, self.low, self.high, signed=self.low < 0)
-        shown = f"{format_level(self.level, 'CI')} {limits}" if limits else "no interval"
-        return f"Interval({self.metric} = {value}, {shown})"
+__all__ = ["bootstrap_metric", "interval", "interval_from_replicates"]
 
 
 @row_options
@@ -188,7 +93,19 @@ def interval(
     level, seed = check_share("confidence_level", confidence_level), seed_sequence(random_state)
     sample = read_sample(measured, y_true, forecast, cluster, rows)
     found = bootstrap_metric(measured, sample, seed=seed, n_resamples=n_resamples, show=progress)
-    return Interval.from_replicates(found, level)
+    return interval_from_replicates(found, level)
+
+
+def interval_from_replicates(replicates: Replicates, level: float) -> Interval:
+    """Return the interval of this level; NaN limits and a note where none exists."""
+    metric, notes = replicates.metric, replicates.notes
+    refusal = interval_refusal(replicates)
+    low, high = (float("nan"),) * 2 if refusal else existing_limits(replicates, level)
+    method = "none" if refusal else interval_method(metric)
+    if refusal:
+        notes = (*notes, Note("no_interval", 1, refusal))
+    size = replicates.bootstrap.size
+    return Interval(metric.name, replicates.value, low, high, level, method, metric.unit, size, metric.spec, notes)
 
 
 def bootstrap_metric(metric: Metric, sample: Sample, **options: Any) -> Replicates:

@@ -11,8 +11,8 @@ from calibrant._support.json_values import plain
 from calibrant._support.logits import expit
 from calibrant.inference.curves.calibration_curves import CalibrationCurve, spline_curve
 from calibrant.inference.design import Design
-from calibrant.inference.estimates import Estimate
 from calibrant.metrics.local_regression import group_scores
+from calibrant.results.estimates import Estimate
 
 __all__ = ["CalibrationLevels", "calibration_in_the_large", "calibration_levels", "coefficients"]
 

@@ -1,11 +1,15 @@
 """Adjustment of p-values for multiple tests."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import numpy as np
 
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
+from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 
-__all__ = ["benjamini_hochberg", "holm"]
+__all__ = ["benjamini_hochberg", "holm", "join_tests"]
 
 
 def holm(pvalues: object) -> Floats:
@@ -80,3 +84,15 @@ def _check_pvalues(pvalues: object) -> Floats:
             f"pvalues must be a sequence of numbers in [0, 1]; got {pvalues!r}.", argument="pvalues", value=pvalues
         )
     return p
+
+
+def join_tests(components: Iterable[TestResult | None]) -> OmnibusTest:
+    """Return the omnibus test of components, whose p-values are adjusted by Holm; those that are None do not exist.
+
+    A component that the data do not allow has the p-value NaN. It counts too: the others are the ones that may reject
+    by chance.
+    """
+    tests = [component for component in components if component is not None]
+    raw = np.array([test.pvalue for test in tests], dtype=np.float64)
+    adjusted = np.where(np.isnan(raw), np.nan, holm(np.where(np.isnan(raw), 1.0, raw)))
+    return OmnibusTest({t.name: replace(t, adjusted_pvalue=float(p)) for t, p in zip(tests, adjusted, strict=True)})

@@ -1,149 +1,48 @@
 """Null distributions: values of a metric if the model is calibrated."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from calibrant._support.arrays import read_only
-from calibrant._support.errors import InputError, Note
-from calibrant._support.json_values import number, plain
+from calibrant._support.errors import InputError
 from calibrant._support.option_checks import check_option, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.short_text import line_html
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.interval_methods import quantiles
 from calibrant.inference.replicates import Replicates, resample_metrics
-from calibrant.inference.result_text import format_level, format_limits, format_pvalues
 from calibrant.inference.samples import read_sample
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant.results.estimates import Alternative, Null
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["Alternative", "Null", "default_alternative", "null", "null_pvalue", "resampling_pvalue"]
-
-Alternative: TypeAlias = Literal["greater", "two-sided"]
+__all__ = ["default_alternative", "null", "null_from_replicates", "null_pvalue", "resampling_pvalue"]
 
 
-@dataclass(frozen=True, repr=False)
-class Null:
-    """Null distribution of a metric; see `null`.
-
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    value : float
-        Value of the metric.
-    expected : float
-        Mean of the null distribution.
-    low, high : float
-        Null range.
-    pvalue : float
-        p-value of calibration.
-    alternative : {"greater", "two-sided"}
-        Deviations that count against calibration.
-    level : float
-        Share of the null distribution in the range.
-    unit : str
-        "%" or "1".
-    n_resamples : int
-        Number of replicates.
-    spec : mapping
-        Specification of the metric.
-    notes : tuple of Note
-        Notes about the input.
-    replicates : ndarray
-        Values of the replicates.
-
-    See Also
-    --------
-    null, NullDisplay
-
-    Examples
-    --------
-    >>> import calibrant as cb
-    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
-    >>> found = cb.null("ece", table, n_resamples=199, random_state=0)
-    >>> found.low <= found.expected <= found.high
-    True
-    """
-
-    metric: str
-    value: float
-    expected: float
-    low: float
-    high: float
-    pvalue: float
-    alternative: Alternative
-    level: float
-    unit: str
-    n_resamples: int
-    spec: Mapping[str, Any]
-    notes: tuple[Note, ...] = ()
-    replicates: Floats = field(default_factory=lambda: np.empty(0), compare=False)
-
-    @classmethod
-    def from_replicates(cls, replicates: Replicates, level: float, alternative: Alternative | None = None) -> "Null":
-        """Return the null distribution; NaN where no null replicates exist.
-
-        Parameters
-        ----------
-        replicates : Replicates
-            Null replicates of the metric.
-        level : float
-            Level of the null range.
-        alternative : {"greater", "two-sided"}, optional
-            Side of the p-value; by default that of the metric.
-
-        Returns
-        -------
-        Null
-        """
-        metric, values = replicates.metric, replicates.null
-        side = default_alternative(metric) if alternative is None else alternative
-        expected = low = high = pvalue = float("nan")
-        if values.size:
-            low, high = quantiles(values, ((1 - level) / 2, (1 + level) / 2))
-            expected, pvalue = float(np.mean(values)), null_pvalue(replicates, side)
-        return cls(
-            metric=metric.name,
-            value=replicates.value,
-            expected=expected,
-            low=low,
-            high=high,
-            pvalue=pvalue,
-            alternative=side,
-            level=level,
-            unit=metric.unit,
-            n_resamples=values.size,
-            spec=metric.spec,
-            notes=replicates.notes,
-            replicates=read_only(values),
-        )
-
-    @property
-    def excess(self) -> float:
-        """The value minus the value expected if the model is calibrated."""
-        return self.value - self.expected
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields but the replicates as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return {**plain(self), **number("excess", self.excess)}
-
-    _repr_html_ = line_html
-
-    def __repr__(self) -> str:
-        value, limits = format_limits(self.unit, self.value, self.low, self.high, signed=self.low < 0)
-        shown = f"{format_level(self.level, 'null range')} {limits}" if limits else "no null range"
-        return f"Null({', '.join([f'{self.metric} = {value}', shown, *format_pvalues(self.pvalue)])})"
+def null_from_replicates(replicates: Replicates, level: float, alternative: Alternative | None = None) -> Null:
+    """Return the null distribution; NaN where no null replicates exist."""
+    metric, values = replicates.metric, replicates.null
+    side = default_alternative(metric) if alternative is None else alternative
+    expected = low = high = pvalue = float("nan")
+    if values.size:
+        low, high = quantiles(values, ((1 - level) / 2, (1 + level) / 2))
+        expected, pvalue = float(np.mean(values)), null_pvalue(replicates, side)
+    return Null(
+        metric=metric.name,
+        value=replicates.value,
+        expected=expected,
+        low=low,
+        high=high,
+        pvalue=pvalue,
+        alternative=side,
+        level=level,
+        unit=metric.unit,
+        n_resamples=values.size,
+        spec=metric.spec,
+        notes=replicates.notes,
+        replicates=read_only(values),
+    )
 
 
 def default_alternative(metric: Metric) -> Alternative:
@@ -241,4 +140,4 @@ def null(
     sample = read_sample(measured, y_true, forecast, cluster, rows)
     options: dict[str, Any] = {"seed": seed, "n_resamples": n_resamples, "show": progress}
     (found,) = resample_metrics([measured], sample, bootstrap=False, **options)
-    return Null.from_replicates(found, level, alternative)
+    return null_from_replicates(found, level, alternative)

@@ -10,9 +10,9 @@ from calibrant._support.arrays import power_of_two
 from calibrant._support.pieces import dot, in_pieces
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.design import Design
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.tails import quadratic_tail, student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.results.hypothesis_tests import TestResult
 from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.residuals import squared_residuals
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.text_tables import html_table, text_table
-from calibrant.evaluation.results import to_json_text
 from calibrant.monitor.events import BINARY, event_text, rate_words
 from calibrant.monitor.status import ChangeEstimate
 from calibrant.monitor.time_windows import window_text
+from calibrant.results.evaluation import to_json_text
 
 __all__ = ["History", "WindowRecord"]
 

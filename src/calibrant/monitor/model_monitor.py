@@ -16,7 +16,6 @@ except ModuleNotFoundError as error:
 
 from calibrant._support.option_checks import KnownKeywords
 from calibrant.evaluation.evaluate import evaluate
-from calibrant.evaluation.results import Evaluation
 from calibrant.monitor import schema
 from calibrant.monitor.batches import batch_places, is_repeated
 from calibrant.monitor.conflicts import DeletedModelError
@@ -41,6 +40,7 @@ from calibrant.monitor.retention import check_folder, forget_tables, round_table
 from calibrant.monitor.status import Alarm, Receipt, Status
 from calibrant.monitor.store import Store
 from calibrant.monitor.time_windows import DAY, FIRST_TIME, read_time, to_datetime
+from calibrant.results.evaluation import Evaluation
 from calibrant.tables.score_table import ScoreTable, check_resolution
 
 __all__ = ["Monitor"]

@@ -11,10 +11,10 @@ from calibrant._support.errors import Note
 from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import label as json_label
 from calibrant._support.json_values import number
-from calibrant.evaluation.results import to_json_text
-from calibrant.evaluation.text import ResultText
 from calibrant.monitor.events import BINARY, event_text, rate_words
 from calibrant.monitor.time_windows import window_text
+from calibrant.results.evaluation import to_json_text
+from calibrant.results.text import ResultText
 
 __all__ = ["Alarm", "ChangeEstimate", "ConfidenceSequence", "GroupStatus", "Receipt", "Status"]
 

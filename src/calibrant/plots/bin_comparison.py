@@ -12,7 +12,6 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant.evaluation.sizes import bins_text
 from calibrant.metrics.bins import PAVA, PAVABC, Bins, Quantile
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.gce import GCE
@@ -37,6 +36,7 @@ from calibrant.plots._canvas import (
 from calibrant.plots._density import quantile
 from calibrant.plots._inputs import check_breakdown, named_results, predict_scores
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
+from calibrant.results.sizes import bins_text
 from calibrant.tables.partition import Partition
 from calibrant.tables.table_functions import read_score_table, row_options
 

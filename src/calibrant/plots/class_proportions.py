@@ -11,7 +11,6 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
 from calibrant._support.errors import InputError
-from calibrant.evaluation.results import Evaluation
 from calibrant.plots._canvas import (
     draw_title,
     drawn_frame,
@@ -26,6 +25,7 @@ from calibrant.plots._canvas import (
 )
 from calibrant.plots._inputs import class_names
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
+from calibrant.results.evaluation import Evaluation
 
 __all__ = ["ProportionDisplay"]
 

@@ -13,8 +13,6 @@ from matplotlib.lines import Line2D
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import p_text
 from calibrant._support.option_checks import check_count
-from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sizes import bins_text
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.plots._canvas import (
     draw_title,
@@ -28,6 +26,8 @@ from calibrant.plots._canvas import (
 )
 from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import REJECTED, blend, model_colours
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.sizes import bins_text
 
 __all__ = ["ClasswiseDisplay"]
 

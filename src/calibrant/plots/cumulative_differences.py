@@ -12,15 +12,15 @@ from matplotlib.lines import Line2D
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import p_text
 from calibrant._support.typing import Floats
-from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import ecce_test
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.plots._canvas import curve_indices, distinct_labels, draw_title, drawn_frame, single_axes
 from calibrant.plots._density import quantile
 from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import blend, event_colour
+from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.sizes import rows_text
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table, row_options
 

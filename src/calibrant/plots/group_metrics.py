@@ -15,11 +15,8 @@ from matplotlib.patches import Patch
 
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
-from calibrant.evaluation.binary import LOG_ODDS_ERROR
 from calibrant.evaluation.evaluate import evaluate
-from calibrant.evaluation.metric_result import MetricResult
-from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sizes import n_rows, rows_text
+from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR
 from calibrant.plots._canvas import (
     drawn_frame,
     legend_above,
@@ -32,6 +29,9 @@ from calibrant.plots._canvas import (
 )
 from calibrant.plots._inputs import display_names, named_results, predict_scores, result_table, shared_metric
 from calibrant.plots._palette import REJECTED, blend, model_colours
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.metric_result import MetricResult
+from calibrant.results.sizes import n_rows, rows_text
 
 __all__ = ["GroupDisplay"]
 

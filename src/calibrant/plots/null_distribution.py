@@ -13,12 +13,12 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
 from calibrant.inference import nulls
-from calibrant.inference.nulls import Null
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.registry import MetricLike
 from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
 from calibrant.plots._inputs import predict_scores, result_table, shared_metric
 from calibrant.plots._palette import ACCEPTED, blend, event_colour
+from calibrant.results.estimates import Null
 from calibrant.tables.table_functions import read_score_table, row_options
 
 __all__ = ["NullDisplay"]

@@ -9,12 +9,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.gridspec import GridSpec
 from matplotlib.lines import Line2D
 
-from calibrant.evaluation import sentences
-from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
-from calibrant.evaluation.comparison_result import Comparison
-from calibrant.evaluation.metric_result import MetricResult
-from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sizes import rows_text
+from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR, rejection_breakdown
 from calibrant.plots._canvas import draw_title, ids_by_name, new_figure, shapes, shorten, strokes, with_layout
 from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import blend, model_colours
@@ -29,6 +24,11 @@ from calibrant.plots.null_distribution import NullDisplay
 from calibrant.plots.pit_histogram import PITDisplay, default_bars
 from calibrant.plots.reliability import ReliabilityDisplay
 from calibrant.plots.tce_reliability import TestBasedReliabilityDisplay
+from calibrant.results import sentences
+from calibrant.results.comparison import Comparison
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.metric_result import MetricResult
+from calibrant.results.sizes import rows_text
 
 __all__ = ["ComparisonDisplay", "EvaluationDisplay"]
 

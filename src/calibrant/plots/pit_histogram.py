@@ -13,11 +13,11 @@ from calibrant._support.formatting import p_text
 from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.regression.uniformity import anderson_darling
 from calibrant.metrics.pit import pit, read_pit
 from calibrant.plots._canvas import draw_title, drawn_frame, rectangle, shapes, single_axes
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend
+from calibrant.results.hypothesis_tests import TestResult
 
 __all__ = ["PITDisplay"]
 

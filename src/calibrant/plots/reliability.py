@@ -15,7 +15,6 @@ from matplotlib.patches import Patch
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
-from calibrant.evaluation.sizes import bins_text, rows_text
 from calibrant.inference.bands import Band, consistency_band
 from calibrant.metrics.bins import Bins, EqualInformation, EqualWidth
 from calibrant.metrics.breakdown import Breakdown
@@ -42,6 +41,7 @@ from calibrant.plots._density import choose_scale, histogram, quantile
 from calibrant.plots._inputs import check_breakdown, named_results, predict_scores, read_tables
 from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, blend, model_colours
 from calibrant.plots._panels import Panels, histogram_bars
+from calibrant.results.sizes import bins_text, rows_text
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["ReliabilityDisplay"]

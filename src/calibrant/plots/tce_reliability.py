@@ -17,14 +17,12 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Bools, Floats, Ints
-from calibrant.evaluation.rejection_profile import MAX_BINS, RejectionProfile, cells_per_bin
-from calibrant.evaluation.sizes import bins_text, rows_text
 from calibrant.inference import nulls
-from calibrant.inference.nulls import Null
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import tests_scores
+from calibrant.metrics.rejection_profile import MAX_BINS, RejectionProfile, cells_per_bin
 from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,
@@ -44,6 +42,8 @@ from calibrant.plots._inputs import check_breakdown, predict_scores
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
 from calibrant.plots._panels import Panels, histogram_bars
 from calibrant.plots._split_bins import DrawnBins
+from calibrant.results.estimates import Null
+from calibrant.results.sizes import bins_text, rows_text
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table, row_options
 

@@ -23,7 +23,6 @@ from calibrant.forecasts.frozen import Frozen as Frozen
 from calibrant.forecasts.protocol import Forecast as Forecast
 from calibrant.forecasts.transformed import Stretched as Stretched
 from calibrant.forecasts.transformed import Warped as Warped
-from calibrant.inference.estimates import Estimate as Estimate
 from calibrant.inference.regression.bias_by_bin import BiasByBin as BiasByBin
 from calibrant.inference.regression.bias_by_bin import bias_by_bin as bias_by_bin
 from calibrant.inference.regression.bias_by_bin import tce as tce
@@ -70,4 +69,5 @@ from calibrant.metrics.rec_curve import ErrorTolerance as ErrorTolerance
 from calibrant.metrics.rec_curve import RECCurve as RECCurve
 from calibrant.metrics.rec_curve import error_tolerance as error_tolerance
 from calibrant.metrics.rec_curve import rec_curve as rec_curve
+from calibrant.results.estimates import Estimate as Estimate
 from calibrant.tables.mean_table import MeanTable as MeanTable

@@ -8,8 +8,8 @@ from calibrant._support.atomic_files import write_file
 
 if TYPE_CHECKING:
     from calibrant.evaluation.audit.result import Audit
-    from calibrant.evaluation.comparison_result import Comparison
-    from calibrant.evaluation.results import Evaluation
+    from calibrant.results.comparison import Comparison
+    from calibrant.results.evaluation import Evaluation
 
 __all__ = ["write_audit", "write_audits", "write_comparison", "write_evaluation", "write_evaluations", "write_page"]
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant._support.text_tables import printable
-from calibrant.evaluation import sentences
-from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sizes import n_rows
-from calibrant.evaluation.verdict_sentences import groups_are_worse
+from calibrant.report.verdict_sentences import groups_are_worse
+from calibrant.results import sentences
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.sizes import n_rows
 
 __all__ = ["EXAMPLE_ROWS", "Action", "advice"]
 

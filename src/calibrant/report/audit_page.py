@@ -7,9 +7,9 @@ from typing import Any
 from calibrant._support.errors import InputError
 from calibrant._support.text_tables import printable
 from calibrant.evaluation.audit.result import Audit, Segment
-from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sizes import mean_score, n_rows
 from calibrant.report.templates import inline_figure, new_canvas, render
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.sizes import mean_score, n_rows
 from calibrant.versions import __version__
 
 __all__ = ["audit_page", "audit_sections", "check_same_rows"]

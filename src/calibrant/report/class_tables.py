@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calibrant._support.formatting import format_percent, format_pvalue
-from calibrant.evaluation.results import Evaluation
+from calibrant.results.evaluation import Evaluation
 
 __all__ = ["class_tables"]
 

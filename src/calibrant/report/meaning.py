@@ -7,10 +7,10 @@ import numpy as np
 
 from calibrant._support.formatting import format_percent
 from calibrant._support.text_tables import printable
-from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.verdict_sentences import groups_are_worse
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.significance import clopper_pearson
+from calibrant.report.verdict_sentences import groups_are_worse
+from calibrant.results.evaluation import Evaluation
 from calibrant.tables.partition import Partition
 
 __all__ = ["meaning"]

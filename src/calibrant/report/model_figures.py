@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
-from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.verdict_sentences import groups_are_worse
+from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR, rejection_breakdown
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.report.figures import bin_tips
 from calibrant.report.model_tables import bin_rows, widest_coverage
 from calibrant.report.templates import SafeText, inline_figure, new_canvas
+from calibrant.report.verdict_sentences import groups_are_worse
+from calibrant.results.evaluation import Evaluation
 
 __all__ = ["all_models_figure", "figures", "lead_figure", "reliability_bins"]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant._support.formatting import format_percent, format_pvalue, percent_digits
-from calibrant.evaluation.binary import rejection_breakdown
-from calibrant.evaluation.comparison_result import Comparison
-from calibrant.evaluation.metric_result import MetricResult
-from calibrant.evaluation.results import Evaluation
+from calibrant.kinds.binary.evaluation import rejection_breakdown
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.report.class_tables import class_tables
+from calibrant.results.comparison import Comparison
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.metric_result import MetricResult
 
 __all__ = [
     "ReportTable",

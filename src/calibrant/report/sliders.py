@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from calibrant.evaluation.binary import rejection_breakdown
-from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sensitivity import RATIOS, Sensitivity
+from calibrant.kinds.binary.evaluation import rejection_breakdown
+from calibrant.kinds.binary.sensitivity import RATIOS, Sensitivity
+from calibrant.results.evaluation import Evaluation
 
 __all__ = ["script_data", "sliders"]
 

@@ -11,12 +11,12 @@ from scipy.special import expit, ndtr
 from scipy.stats import poisson
 
 from calibrant._support.errors import InputError
-from calibrant.inference.decision import decide
 from calibrant.inference.design import Design
-from calibrant.inference.multiclass.components import _bounded, class_shifts, skewed_two_sided
-from calibrant.inference.multiclass.confusions import _grouped, _variance, confusions
-from calibrant.inference.multiclass.decision import ClassTests, decide_classes
-from calibrant.inference.multiclass.design import ClassRows
+from calibrant.kinds.binary.verdict import decide
+from calibrant.kinds.multiclass.components import _bounded, class_shifts, skewed_two_sided
+from calibrant.kinds.multiclass.confusions import _grouped, _variance, confusions
+from calibrant.kinds.multiclass.design import ClassRows
+from calibrant.kinds.multiclass.verdict import ClassTests, decide_classes
 from calibrant.tables.score_table import ScoreTable
 
 
@@ -63,7 +63,7 @@ def test_two_classes_agree_with_the_binary_decision(shift, slope, rows):
     y = (rng.random(rows) < expit(slope * x + shift)).astype(int)
     binary = decide(Design(ScoreTable.from_arrays(y, expit(x))), margin=0.1, alpha=0.05, confidence_level=0.95)
     found = decide_classes(np.stack([expit(-x), expit(x)], axis=1), y)
-    slope_test, temperature = binary.joint_test.components["slope"], found.joint_test.components["temperature"]
+    slope_test, temperature = binary.omnibus.components["slope"], found.omnibus.components["temperature"]
     assert temperature.statistic == pytest.approx(slope_test.statistic, rel=0.05, abs=0.05)
     sampling_error = binary.information**-0.5
     assert found.log_odds_error.value == pytest.approx(binary.log_odds_error.value, abs=1.2 * sampling_error)
@@ -80,9 +80,9 @@ def test_two_classes_agree_with_the_binary_decision(shift, slope, rows):
 
 def same(a, b, tolerance=1e-9):
     assert a.pvalue == pytest.approx(b.pvalue, rel=tolerance)
-    assert list(a.joint_test.components) == list(b.joint_test.components)
-    for name, test in a.joint_test.components.items():
-        assert test.pvalue == pytest.approx(b.joint_test.components[name].pvalue, rel=tolerance)
+    assert list(a.omnibus.components) == list(b.omnibus.components)
+    for name, test in a.omnibus.components.items():
+        assert test.pvalue == pytest.approx(b.omnibus.components[name].pvalue, rel=tolerance)
     assert a.log_odds_error.value == pytest.approx(b.log_odds_error.value, rel=tolerance, abs=tolerance)
     assert a.log_odds_error.high == pytest.approx(b.log_odds_error.high, rel=tolerance)
     assert a.equivalence.pvalue == pytest.approx(b.equivalence.pvalue, rel=tolerance)
@@ -293,7 +293,7 @@ def test_an_impossible_outcome_decides():
     first = int(np.flatnonzero(y == 2)[0])
     p[first] = [0.5, 0.5, 0.0]
     found = decide_classes(p, y)
-    assert found.joint_test.components["impossible outcomes"].pvalue == 0.0
+    assert found.omnibus.components["impossible outcomes"].pvalue == 0.0
     assert found.pvalue == 0.0
     assert not found.equivalence.within
     assert found.equivalence.bound == float("inf")
@@ -324,7 +324,7 @@ def test_classes_that_hardly_occur_do_not_decide():
 
 def test_equal_probabilities_have_no_temperature():
     y = np.random.default_rng(20).integers(0, 4, 400)
-    assert list(decide_classes(np.full((400, 4), 0.25), y).joint_test.components) == ["calibration in the large"]
+    assert list(decide_classes(np.full((400, 4), 0.25), y).omnibus.components) == ["calibration in the large"]
 
 
 def test_nothing_is_significant_unless_the_joint_test_is():

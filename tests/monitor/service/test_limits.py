@@ -11,7 +11,8 @@ import pytest
 import calibrant as cb
 from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.work_queue import WriteQueue
-from calibrant.monitor.store import Store, StoreError
+from calibrant.monitor.store import Store
+from calibrant.monitor.stored_values import StoreError
 
 OWN = "/v1/models/m"
 ROW = {"y": 1, "p": 0.5, "time": "2026-01-01"}

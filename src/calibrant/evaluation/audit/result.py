@@ -18,7 +18,7 @@ from calibrant._support.text_tables import TableText
 from calibrant._support.typing import Bools
 from calibrant.evaluation.audit.conditions import Condition
 from calibrant.evaluation.audit.multicalibration_error import MulticalibrationError
-from calibrant.evaluation.results import to_json_text
+from calibrant.results.evaluation import to_json_text
 from calibrant.tables.groups import several_columns
 
 __all__ = ["Audit", "Segment"]

@@ -8,12 +8,12 @@ import numpy as np
 
 from calibrant._support.typing import Ints
 from calibrant.evaluation.audit.residual_blocks import AuditRows, Half, Rule
-from calibrant.evaluation.regression_metrics import estimate_metrics
 from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.design import Design
 from calibrant.inference.levels import calibration_in_the_large
 from calibrant.inference.regression.point_components import mean_component
 from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows
+from calibrant.kinds.point.metrics import estimate_metrics
 from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, add_tables, count_checked

@@ -19,10 +19,10 @@ from calibrant._support.typing import Column, Floats
 from calibrant.inference.curves.calibration_curves import curve_grid
 from calibrant.inference.curves.fitted_curves import fit_columns, fit_logistic
 from calibrant.inference.design import Design
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.resampling import read_rows
 from calibrant.metrics.slope_intercept import count_clipped
 from calibrant.metrics.smooth_gaps import SmoothErrors, smooth_errors
+from calibrant.results.hypothesis_tests import TestResult
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options
 

@@ -12,10 +12,10 @@ from calibrant._support.json_values import columns, number
 from calibrant._support.option_checks import check_share
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Bools, Floats
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.multiplicity import holm
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
+from calibrant.results.hypothesis_tests import TestResult
 from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable, as_number, take_rows
 

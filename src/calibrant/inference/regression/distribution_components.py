@@ -8,7 +8,6 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._support.typing import Floats, Ints
 from calibrant.forecasts.protocol import INTERVAL_LEVELS
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.residual_tests import (
     IndependentTerms,
     box_test,
@@ -16,6 +15,7 @@ from calibrant.inference.residual_tests import (
     share_covariance,
     sums_by_cluster,
 )
+from calibrant.results.hypothesis_tests import TestResult
 
 __all__ = ["coverage_component", "median_component", "merged_levels", "pit_component"]
 

@@ -15,8 +15,6 @@ from calibrant._support.arrays import power_of_two
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.pieces import dot
 from calibrant._support.typing import Floats, Ints
-from calibrant.inference.estimates import Estimate
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.regression.bias_by_bin import too_alike
 from calibrant.inference.regression.point_line import determines_line
 from calibrant.inference.residual_tests import (
@@ -29,6 +27,8 @@ from calibrant.inference.residual_tests import (
 )
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import PAVA, PAVABC, MeanBins, Quantile
+from calibrant.results.estimates import Estimate
+from calibrant.results.hypothesis_tests import TestResult
 from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable
 

@@ -11,8 +11,8 @@ from calibrant._support.pieces import dot
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.distributions import as_levels
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.metrics.pit import NEAREST, read_pit, rising
+from calibrant.results.hypothesis_tests import TestResult
 
 __all__ = ["a_squared", "ad_limit", "ad_pvalue", "anderson_darling", "chi_square", "kolmogorov_smirnov"]
 

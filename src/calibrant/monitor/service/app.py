@@ -17,7 +17,7 @@ from calibrant.monitor.service.pages import error_page, page_routes
 from calibrant.monitor.service.problems import ServiceProblem, as_problem, problem_response
 from calibrant.monitor.service.running_service import Service
 from calibrant.monitor.service.service_settings import ServiceSettings
-from calibrant.monitor.store import StoreError
+from calibrant.monitor.stored_values import StoreError
 
 __all__ = ["create_app"]
 

@@ -8,15 +8,15 @@ from functools import partial
 from typing import Any
 
 from calibrant._support.errors import InputError
-from calibrant.evaluation import sentences
-from calibrant.evaluation.binary import LOG_ODDS_ERROR
 from calibrant.evaluation.evaluate import evaluate
-from calibrant.evaluation.results import Evaluation
+from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR
 from calibrant.monitor.history import History
 from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.service.overview_view import NO_VALUE, percent
 from calibrant.monitor.service.page_figures import ResultCache, reliability_figures, table_digest
 from calibrant.monitor.time_windows import read_time, to_datetime
+from calibrant.results import sentences
+from calibrant.results.evaluation import Evaluation
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Period", "default_periods", "period_view"]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.text_tables import printable
 from calibrant.monitor.conflicts import BatchConflictError, DeletedModelError, SettingsConflictError
-from calibrant.monitor.store import StoreError
+from calibrant.monitor.stored_values import StoreError
 
 __all__ = ["ServiceProblem", "as_problem", "problem_response"]
 

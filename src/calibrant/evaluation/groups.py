@@ -1,0 +1,94 @@
+"""Evaluation of groups, for all kinds of forecast; p-values are adjusted for the number of groups."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from calibrant._support.errors import Note
+from calibrant._support.progress import progress_bar
+from calibrant._support.workers import Submit, available_cores, has_interpreter_lock, map_ahead, map_in_threads
+from calibrant.inference.multiplicity import holm
+from calibrant.inference.resampling import MIN_CLUSTERS, THREADS_FROM_IN_KERNEL
+from calibrant.kinds.base import S
+from calibrant.results.evaluation import Evaluation
+
+__all__ = ["adjust_groups", "evaluate_groups"]
+
+
+_MOST_THREADS = 4  # of groups: more wait for Python's lock
+# Threads for the kernel: one may wait for Python's lock while another computes. Larger groups keep more of them busy.
+_FEWEST_THREADS, _ROWS_PER_THREAD = 2, 200
+_STARTED_PER_THREAD = 4
+
+
+def evaluate_groups(
+    whole: Evaluation,
+    samples: Mapping[Any, S | None],
+    evaluate: Callable[[S], Evaluation],
+    start: Callable[[S, Submit], Callable[[], Evaluation]] | None = None,
+    *,
+    name: str | None,
+    progress: bool | None,
+) -> Evaluation:
+    """Evaluate the sample of each group and return the whole with its groups.
+
+    `samples` has None for a group in which no row is used. Notes name these groups, and those with too few clusters.
+    `start` begins the evaluation of a group and returns the function that finishes it, if the kind has it.
+    """
+    used = {key: sample for key, sample in samples.items() if sample is not None}
+    evaluated = _each_group(list(used.values()), evaluate, start, whole.n_rows)
+    results = progress_bar(evaluated, len(used), "evaluating groups", show=progress)
+    found = dict(zip(used, results, strict=True))
+    notes = _empty_groups(samples), _few_clusters(samples)
+    return replace(whole, groups=adjust_groups(found), by=name, own_notes=(*whole.own_notes, *chain(*notes)))
+
+
+def _each_group(
+    samples: list[S],
+    evaluate: Callable[[S], Evaluation],
+    start: Callable[[S, Submit], Callable[[], Evaluation]] | None,
+    n_rows: float,
+) -> Iterator[Evaluation]:
+    """Yield the evaluations of groups; the kernel works on some of them while Python works on another.
+
+    Small groups are started ahead, and Python runs in one thread: two would wait for its lock. Large ones are evaluated
+    in threads, and use threads themselves.
+    """
+    cores, rows = available_cores(), n_rows / max(len(samples), 1)
+    if start is None or cores == 1 or rows >= THREADS_FROM_IN_KERNEL or not has_interpreter_lock():
+        return map_in_threads(evaluate, samples, min(cores, _MOST_THREADS))
+    threads = min(cores, _FEWEST_THREADS + int(rows / _ROWS_PER_THREAD))
+    return map_ahead(start, samples, threads, _STARTED_PER_THREAD * threads)
+
+
+def _empty_groups(samples: Mapping[Any, S | None]) -> list[Note]:
+    empty = [str(key) for key, sample in samples.items() if sample is None]
+    return [Note("empty_groups", len(empty), f"Groups in which no row is used: {', '.join(empty)}.")] if empty else []
+
+
+def _few_clusters(samples: Mapping[Any, S | None]) -> list[Note]:
+    counts = {str(key): sample.n_clusters for key, sample in samples.items() if sample is not None}
+    few = [key for key, count in counts.items() if count is not None and count < MIN_CLUSTERS]
+    text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
+    return [Note("few_clusters", len(few), text)] if few else []
+
+
+def adjust_groups(groups: Mapping[Any, Evaluation]) -> dict[Any, Evaluation]:
+    """Adjust the p-values of groups for their number by Holm; groups without a test stay as they are."""
+    known = [name for name, group in groups.items() if not math.isnan(group.details.pvalue)]
+    adjusted = dict(zip(known, holm([groups[name].details.pvalue for name in known]).tolist(), strict=True))
+    return {
+        name: _adjust(group, adjusted[name], len(known)) if name in adjusted else group
+        for name, group in groups.items()
+    }
+
+
+def _adjust(group: Evaluation, adjusted: float, count: int) -> Evaluation:
+    details, factor = group.details, group.details.group_factor(adjusted, count)
+    metrics = {
+        name: replace(metric, pvalue=details.metric_pvalue(metric.pvalue, adjusted, factor))
+        for name, metric in group.metrics.items()
+    }
+    return replace(group, metrics=metrics, adjusted_pvalue=adjusted, group_factor=factor)

@@ -1,0 +1,174 @@
+"""Comparison of predicted probabilities of one event."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.random import SeedSequence
+
+from calibrant._support.errors import Note
+from calibrant._support.typing import Column
+from calibrant.inference.design import Design
+from calibrant.inference.log_odds_deviation import MIN_INFORMATION
+from calibrant.inference.paired import (
+    bootstrap_difference,
+    brier_difference,
+    calibration_difference,
+    log_loss_difference,
+    paired_replicates,
+)
+from calibrant.inference.resampling import PairedRows
+from calibrant.inference.shared_draws import SharedDraws, StoredReplicates
+from calibrant.kinds.binary.evaluation import (
+    LOG_ODDS_ERROR,
+    MeasuredSample,
+    PanelValues,
+    complete,
+    evaluate_table,
+)
+from calibrant.metrics.calibration_errors import ACE
+from calibrant.metrics.metric import Metric
+from calibrant.metrics.proper_scores import Brier, LogLoss
+from calibrant.results.comparison import (
+    DECIDING_TEST,
+    PAIRED_TEST,
+    Comparison,
+    ComparisonTerms,
+    Difference,
+    adjust_differences,
+    check_score_names,
+)
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.settings import Settings
+from calibrant.tables.partition import Partition
+
+__all__ = ["TERMS", "compare"]
+
+TERMS = ComparisonTerms(
+    decides=LOG_ODDS_ERROR,
+    quantity="log-odds error",
+    tests=("log-odds errors", "absolute gaps", "squared gaps"),
+    scores=("Brier",),
+    best="lower",
+    ability="discriminates better",
+)
+
+BRIER, LOG_LOSS = "Brier", "log loss"
+_LITTLE = (
+    "Comparisons in which no difference can be shown, because the information of a model (about the expected number of "
+    f"events) is below {MIN_INFORMATION:g}: {{count}}."
+)
+
+
+def compare(
+    y_true: Column,
+    forecasts: Mapping[str, Column],
+    settings: Settings,
+    seed: SeedSequence,
+    *,
+    cluster: Column | None,
+    progress: bool | None,
+    evaluate: Any = None,
+    **rows: Any,
+) -> Comparison:
+    """Compare predicted probabilities of one event; models share the draws of their bootstrap replicates."""
+    check_score_names(settings.metrics, {BRIER: Brier(), LOG_LOSS: LogLoss()})
+    confidence_level = settings.confidence_level
+    paired, tables = PairedRows.read(y_true, forecasts, name="forecasts", cluster=cluster, **rows)
+    names = list(forecasts)
+    designs = [Design(table, None if cluster is None else paired.only(i)) for i, table in enumerate(tables)]
+    measured = [PanelValues.measure(table, settings) for table in tables]
+    stored = _shared_replicates(paired, measured, settings, seed, progress)
+    models = {
+        name: _evaluate(design, settings, seed, stored[i] if stored else None, measured[i], progress)
+        for i, (name, design) in enumerate(zip(names, designs, strict=True))
+    }
+    shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
+    others = range(1, len(names))
+    pairs = [calibration_difference(paired, tables, i, 0, designs=designs) for i in others]
+    tested = {LOG_ODDS_ERROR: pairs, BRIER: [brier_difference(paired, i, 0) for i in others]}
+    losses = [log_loss_difference(paired, i, 0) for i in others]
+    if all(math.isfinite(each.value) for each in losses):
+        tested[LOG_LOSS] = losses
+    rest = {name: m for name, m in settings.metrics.items() if name in shared and name not in tested}
+    tests = {LOG_ODDS_ERROR: DECIDING_TEST}
+    found = [
+        Difference.from_test(name, names[0], metric, each, confidence_level, test=tests.get(metric, PAIRED_TEST))
+        for metric, several in tested.items()
+        for name, each in zip(names[1:], several, strict=True)
+    ]
+    smooth = {name: metric for name, metric in rest.items() if not metric.measures_gaps}
+    if not stored and smooth:
+        stored = _stored(paired, list(smooth.values()), settings, seed, progress)
+    found += _from_replicates(models, rest, stored, settings)
+    for design in designs:
+        design.forget()
+    little = sum(pair.has_little_information for pair in pairs)
+    notes = (Note("little_information", little, _LITTLE),) if little else ()
+    scores = {LOG_LOSS: {name: LogLoss().value(table) for name, table in zip(names, tables, strict=True)}}
+    return Comparison(models, adjust_differences(found), settings, TERMS, notes, scores=scores)
+
+
+def _evaluate(
+    design: Design,
+    settings: Settings,
+    seed: SeedSequence,
+    stored: StoredReplicates | None,
+    measured: PanelValues,
+    show: bool | None,
+) -> Evaluation:
+    """Return the complete evaluation of one model."""
+    sample = MeasuredSample.measure(design.table, settings, rows=design.rows, stored=stored, panel=measured)
+    found = evaluate_table(design.table, settings, seed, show=show, rows=design.rows, design=design, sample=sample)
+    complete(found, keep_design=True)
+    return found
+
+
+def _shared_replicates(
+    rows: PairedRows, measured: Sequence[PanelValues], settings: Settings, seed: SeedSequence, show: bool | None
+) -> list[StoredReplicates]:
+    """Return the bootstrap replicates of each model, from the same draws; none with weights or clusters."""
+    if rows.weight is not None or rows.cluster is not None or not rows.event.size:
+        return []
+    exist = [metric for name, metric in settings.metrics.items() if all(each.exists(name) for each in measured)]
+    of_margin = [ACE()] if settings.is_absolute else []
+    return _stored(rows, [*exist, *of_margin], settings, seed, show, [each.partitions for each in measured])
+
+
+def _stored(
+    rows: PairedRows,
+    metrics: list[Metric],
+    settings: Settings,
+    seed: SeedSequence,
+    show: bool | None,
+    partitions: Sequence[Mapping[Any, Partition]] | None = None,
+) -> list[StoredReplicates]:
+    options: dict[str, Any] = {"n_resamples": settings.n_resamples, "seed": seed, "show": show}
+    if rows.weight is not None or rows.cluster is not None:
+        found = paired_replicates(rows, metrics, **options)
+        return [StoredReplicates(metrics, values) for values in found.swapaxes(0, 1)]
+    draws = SharedDraws(rows, metrics, partitions)
+    found = paired_replicates(rows, metrics, draws=draws, **options)
+    pairs = zip(found.swapaxes(0, 1), draws.models, strict=True)
+    return [StoredReplicates(metrics, values, [model]) for values, model in pairs]
+
+
+def _from_replicates(
+    models: Mapping[str, Evaluation],
+    metrics: Mapping[str, Metric],
+    stored: Sequence[StoredReplicates],
+    settings: Settings,
+) -> list[Difference]:
+    """Differences of other metrics: metrics of gaps without, others with an interval by the bootstrap."""
+    level, names = settings.confidence_level, list(models)
+    found = []
+    for name, metric in metrics.items():
+        values = [model.metrics[name].value for model in models.values()]
+        for i in range(1, len(names)):
+            value, low, high, pvalue, test = values[i] - values[0], math.nan, math.nan, math.nan, ""
+            if not metric.measures_gaps:
+                drawn = stored[i].of(metric) - stored[0].of(metric)
+                low, high, pvalue = bootstrap_difference(value, drawn, level)
+                test = "bootstrap"
+            found.append(Difference(names[i], names[0], name, value, low, high, level, pvalue, metric.unit, test))
+    return found

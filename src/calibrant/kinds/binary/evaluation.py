@@ -1,0 +1,305 @@
+"""Evaluation of the predicted probabilities of one table."""
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from calibrant._support.errors import Argument, InputError, Note
+from calibrant._support.workers import Submit, run_together
+from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.inference.design import Design
+from calibrant.inference.equivalence_tests import equivalence_from_replicates
+from calibrant.inference.intervals import interval_from_replicates
+from calibrant.inference.metric_values import metric_values
+from calibrant.inference.nulls import null_from_replicates
+from calibrant.inference.replicates import Replicates, resample_metrics
+from calibrant.inference.resampling import MIN_CLUSTERS, THREADS_FROM, PairedRows, uses_threads
+from calibrant.inference.samples import BinarySample
+from calibrant.inference.shared_draws import StoredReplicates
+from calibrant.kinds.base import Starter
+from calibrant.kinds.binary.details import BinaryDetails, MeasuredTable
+from calibrant.kinds.binary.panel import DEFAULTS
+from calibrant.kinds.binary.rows import Sample
+from calibrant.kinds.binary.verdict import Decision, decide, decide_without_tests
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.calibration_errors import ACE, ECE, TCE
+from calibrant.metrics.losses import tests_scores
+from calibrant.metrics.metric import Metric, has_bins
+from calibrant.results.estimates import Equivalence, Interval, Null
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.metric_result import MetricResult
+from calibrant.results.settings import AbsoluteMargin, Settings
+from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = [
+    "LOG_ODDS_ERROR",
+    "MeasuredSample",
+    "PanelValues",
+    "complete",
+    "evaluate",
+    "evaluate_table",
+    "rejection_breakdown",
+    "starter",
+]
+
+LOG_ODDS_ERROR = "log-odds error"
+
+
+@dataclass(frozen=True, eq=False)
+class PanelValues:
+    """Values of the metrics of an evaluation, NaN where one is undefined, and breakdowns of those over bins."""
+
+    values: Mapping[str, float]
+    breakdowns: Mapping[str, Breakdown]
+
+    @classmethod
+    def measure(cls, table: ScoreTable, settings: Settings) -> "PanelValues":
+        """Measure a table."""
+        breakdowns = _breakdowns(settings.metrics, table)
+        values = {name: _value(metric, table, breakdowns.get(name)) for name, metric in settings.metrics.items()}
+        return cls(values, breakdowns)
+
+    @property
+    def partitions(self) -> dict[Any, Partition]:
+        """The partition of each kind of bins."""
+        return {breakdown.definition.bins: breakdown.partition for breakdown in self.breakdowns.values()}
+
+    def exists(self, name: str) -> bool:
+        """Return whether the metric of this name has a value."""
+        return not math.isnan(self.values[name])
+
+
+@dataclass(frozen=True, eq=False)
+class _Resampled:
+    """Interval and null distribution of each metric that has them, and the replicates of ACE for an absolute margin."""
+
+    metrics: Mapping[str, tuple[Interval, Null]]
+    ace: Replicates | None
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredSample:
+    """A sample and the values of its metrics; its replicates may be started before they are needed."""
+
+    sample: BinarySample
+    panel: PanelValues
+    settings: Settings
+
+    @classmethod
+    def measure(
+        cls,
+        table: ScoreTable,
+        settings: Settings,
+        *,
+        rows: PairedRows | None = None,
+        stored: StoredReplicates | None = None,
+        panel: PanelValues | None = None,
+    ) -> "MeasuredSample":
+        """Measure a table, unless the values of the `panel` are known.
+
+        `rows` holds the rows if they are in clusters, `stored` bootstrap replicates that were drawn for several tables.
+        """
+        panel = panel or PanelValues.measure(table, settings)
+        return cls(BinarySample(table, rows, stored, panel.partitions), panel, settings)
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics of the panel that have a value."""
+        return {name: metric for name, metric in self.settings.metrics.items() if self.panel.exists(name)}
+
+    def start(self, submit: Submit, seed: SeedSequence) -> None:
+        """Begin to draw the replicates in other threads, where the kernel draws them."""
+        metrics = [*self.metrics.values(), *self._of_margin]
+        self.sample.start(metrics, submit, n_resamples=self.settings.n_resamples, seed=seed)
+
+    def resample(self, seed: SeedSequence, **options: Any) -> _Resampled:
+        """Resample the metrics; options as for `resample_metrics`."""
+        metrics, table = self.metrics, self.sample.table
+        found = resample_metrics(
+            [*metrics.values(), *self._of_margin],
+            self.sample,
+            values=[
+                *(self.panel.values[name] for name in metrics),
+                *(metric.value(table) for metric in self._of_margin),
+            ],
+            seed=seed,
+            n_resamples=self.settings.n_resamples,
+            skip_missing=True,
+            **options,
+        )
+        level, known = self.settings.confidence_level, zip(metrics, found, strict=False)
+        both = {
+            name: (interval_from_replicates(each, level), null_from_replicates(each, level))
+            for name, each in known
+            if each.exists
+        }
+        return _Resampled(both, found[-1] if self._of_margin else None)
+
+    @property
+    def _of_margin(self) -> list[Metric]:
+        """The metric of an absolute margin."""
+        return [ACE()] if self.settings.is_absolute else []
+
+
+def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+    """Evaluate a sample without groups; rows in too few clusters are not tested."""
+    few = sample.n_clusters is not None and sample.n_clusters < MIN_CLUSTERS
+    return evaluate_table(sample.table, settings, seed, show=progress, rows=sample.rows, few_clusters=few)
+
+
+def starter(whole: Sample) -> Starter[Sample] | None:
+    """Return the function that begins the evaluation of a group of independent rows; None for weights and clusters."""
+    if whole.table.importance or whole.n_clusters is not None:
+        return None
+    return lambda sample, settings, seed, submit: _start_table(sample.table, settings, seed, submit)
+
+
+def _start_table(table: ScoreTable, settings: Settings, seed: SeedSequence, submit: Submit) -> Callable[[], Evaluation]:
+    """Begin to evaluate a table of independent rows; the result finishes it. `submit` begins work in other threads."""
+    sample = MeasuredSample.measure(table, settings)
+    sample.start(submit, seed)
+    return partial(evaluate_table, table, settings, seed, show=False, sample=sample)
+
+
+def evaluate_table(
+    table: ScoreTable,
+    settings: Settings,
+    seed: SeedSequence,
+    *,
+    show: bool | None,
+    rows: PairedRows | None = None,
+    few_clusters: bool = False,
+    design: Design | None = None,
+    sample: MeasuredSample | None = None,
+) -> Evaluation:
+    """Evaluate one table, without groups.
+
+    `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `sample` has the values of the
+    table, if they are known, and may have replicates. A `design` that is given is also that of the details; the caller
+    lets it forget its arrays when they are complete.
+    """
+    if not len(table):
+        raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
+    is_own = design is None
+    design = None if few_clusters else design or Design(table, rows)
+    large = len(table) >= THREADS_FROM
+    threads = uses_threads(table)
+    complete = large and is_own  # the details share much work with the decision
+
+    def measure() -> tuple[PanelValues, MeasuredTable, _Resampled]:
+        measured = sample or MeasuredSample.measure(table, settings, rows=None if few_clusters else rows)
+        panel = measured.panel
+        tested, ece = panel.breakdowns[_test_based(panel.breakdowns)], _breakdown_of_ece(panel.breakdowns)
+        details = MeasuredTable(table, design, tested, ece, settings, seed)
+        # Of the decision two, and of the details two.
+        options = {"show": show, "other_threads": 2 + 2 * complete if threads else 0}
+        resample = partial(measured.resample, seed, **options)
+        others = details.complete if complete else lambda: None
+        resampled, _ = run_together(resample, others, threads=threads and complete)
+        return panel, details, resampled
+
+    decide_now = partial(_decide, table, design, settings)
+    decision, (panel, of_details, resampled) = run_together(decide_now, measure, threads=threads)
+    if design is not None and is_own:
+        design.forget()
+    shown, notes = _metrics(resampled.metrics, settings, decision)
+    if few_clusters:
+        shown = {name: metric.without_inference() for name, metric in shown.items()}
+    equivalence = _equivalence(resampled.ace, decision, settings, few_clusters)
+    details = BinaryDetails(decision, equivalence, of_details)
+    return Evaluation("binary", table, shown, dict(panel.breakdowns), details, settings, own_notes=notes)
+
+
+def complete(evaluation: Evaluation, *, keep_design: bool = False) -> None:
+    """Compute the details of an evaluation of probabilities, and the intervals of rates that diagrams draw.
+
+    The design forgets its arrays, unless others use it.
+    """
+    details = evaluation.details
+    assert isinstance(details, BinaryDetails)
+    details.complete()
+    if details.measured.design is not None and not keep_design:
+        details.measured.design.forget()
+    for breakdown in (details.measured.tested, evaluation.breakdowns["ACE"], details.reliability):
+        breakdown.rate_interval(evaluation.settings.confidence_level)
+
+
+def _decide(table: ScoreTable, design: Design | None, settings: Settings) -> Decision:
+    margin = DEFAULTS.margin if isinstance(settings.margin, AbsoluteMargin) else settings.margin
+    options = {"margin": margin, "alpha": settings.alpha, "confidence_level": settings.confidence_level}
+    return decide_without_tests(table, **options) if design is None else decide(design, **options)
+
+
+def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Breakdown]:
+    """Return the breakdown of each metric over bins, and always those of ECE, ACE and a test-based metric."""
+    chosen: dict[str, Any] = {name: metric for name, metric in panel.items() if has_bins(metric)}
+    tested = any(tests_scores(metric.loss) for metric in chosen.values())
+    for name, metric in {"ECE": ECE(), "ACE": ACE(), **({} if tested else {"TCE": TCE()})}.items():
+        if name not in chosen:  # diagrams and report use these names
+            chosen[name] = metric
+        elif metric not in chosen.values():
+            chosen[f"{name} (default)"] = metric
+    found: dict[str, Breakdown] = {}
+    for name, metric in chosen.items():
+        with suppress(InputError):  # undefined for these rows
+            found[name] = metric(table)
+    return found
+
+
+def _value(metric: Metric, table: ScoreTable, breakdown: Breakdown | None) -> float:
+    """Return the value of a metric, that of its breakdown if it has one; NaN where it is undefined."""
+    if breakdown is not None:
+        return breakdown.value
+    return math.nan if has_bins(metric) else metric_values([metric], table)[0]
+
+
+def _equivalence(ace: Replicates | None, decision: Decision, settings: Settings, few_clusters: bool) -> Equivalence:
+    """Return the equivalence test of the verdict: with an absolute margin that of ACE."""
+    if ace is None or not isinstance(settings.margin, AbsoluteMargin):
+        return decision.equivalence
+    found = _absolute(ace, settings.margin.value, decision, settings.alpha)
+    return replace(found, pvalue=1.0, bound=math.inf) if few_clusters else found
+
+
+def _absolute(ace: Replicates, margin: float, decision: Decision, alpha: float) -> Equivalence:
+    """Return the equivalence test of ACE; it fails if an outcome contradicts its score."""
+    found = equivalence_from_replicates(ace, margin, alpha)
+    contradicted = IMPOSSIBLE in decision.omnibus.components
+    return replace(found, pvalue=1.0, bound=math.inf) if contradicted else found
+
+
+def _metrics(
+    resampled: Mapping[str, tuple[Interval, Null]], settings: Settings, decision: Decision
+) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
+    """Return the metrics that exist, and a note about the others."""
+    known = {LOG_ODDS_ERROR: (decision.log_odds_error, decision.null), **resampled}
+    # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
+    least = decision.pvalue
+    shown = {name: MetricResult(name, *both, float(np.maximum(both[1].pvalue, least))) for name, both in known.items()}
+    missing = [name for name in settings.metrics if name not in shown]
+    text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
+    return shown, (Note("undefined_metrics", len(missing), text),) if missing else ()
+
+
+def _test_based(breakdowns: Mapping[str, Breakdown]) -> str:
+    """Return the name of the first test-based breakdown."""
+    return next(name for name, breakdown in breakdowns.items() if tests_scores(breakdown.definition.loss))
+
+
+def _breakdown_of_ece(breakdowns: Mapping[str, Breakdown]) -> Breakdown:
+    """Return the breakdown of ECE over its default bins."""
+    return next(breakdown for breakdown in breakdowns.values() if breakdown.definition == ECE())
+
+
+def rejection_breakdown(evaluation: Evaluation) -> tuple[Breakdown, Null | None]:
+    """Return the test-based breakdown of an evaluation of probabilities, and its null distribution if it has one."""
+    name = _test_based(evaluation.breakdowns)
+    metric = evaluation.metrics.get(name)
+    return evaluation.breakdowns[name], None if metric is None else metric.null

@@ -1,0 +1,61 @@
+"""The default metrics, margin and number of replicates of predicted probabilities of one event."""
+
+from collections.abc import Mapping, Sequence
+
+from calibrant._support.errors import Argument, InputError
+from calibrant.kinds.base import ROW_OPTIONS, Defaults
+from calibrant.metrics.bins import PAVABC
+from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE
+from calibrant.metrics.calibration_in_the_large import Bias
+from calibrant.metrics.costs import Cost, cost_name
+from calibrant.metrics.metric import Metric
+from calibrant.metrics.proper_scores import Brier
+from calibrant.metrics.registry import MetricLike, as_metrics
+
+__all__ = ["DEFAULTS", "default_metrics", "panel"]
+
+DEFAULTS = Defaults(
+    margin=0.1,
+    unit="in log-odds",
+    largest_margin=2.0,
+    n_resamples=499,
+    takes_absolute_margin=True,
+    options=("costs", "metrics", "pos_label", *ROW_OPTIONS),
+)
+
+
+def default_metrics(*, n_bins: int = 10, alpha: float = 0.05) -> dict[str, Metric]:
+    """Return the metrics of an evaluation, with the number of bins of ECE and ACE and the level of TCE."""
+    return {
+        "bias": Bias(),
+        "ECE": ECE(n_bins=n_bins),
+        "ACE": ACE(n_bins=n_bins),
+        "TCE": TCE(alpha=alpha),
+        "TCE (consistent)": TCE(alpha=alpha, bins=PAVABC.consistent()),
+        "Brier": Brier(),
+    }
+
+
+def panel(
+    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None,
+    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None,
+) -> dict[str, Metric]:
+    """Return the metrics of an evaluation by name, with the expected calibration cost of each cost."""
+    chosen = default_metrics() if metrics is None else as_metrics(metrics, "binary")
+    return {**chosen} | {f"ECC ({name})": ECC(cost) for name, cost in _named(costs).items()}
+
+
+def _named(costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None) -> dict[str, Cost]:
+    if costs is None:
+        return {}
+    if isinstance(costs, Mapping):
+        return dict(costs)
+    several = list(costs) if isinstance(costs, Sequence) else [costs]
+    named = {cost_name(cost): cost for cost in several}
+    if len(named) < len(several):
+        raise InputError(
+            Argument("costs") + f" must have distinct names; got {', '.join(map(cost_name, several))}.",
+            hint='Pass a mapping: {"name": cost, ...}.',
+            value=costs,
+        )
+    return named

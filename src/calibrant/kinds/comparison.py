@@ -1,0 +1,208 @@
+"""Comparison of models of one kind that are evaluated one by one, by the losses of their rows."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from calibrant._support.errors import InputError, Note
+from calibrant._support.typing import Column, Floats
+from calibrant.inference.log_odds_deviation import MIN_INFORMATION
+from calibrant.inference.paired import PairedDifference, mean_difference
+from calibrant.inference.squared_deviations import (
+    SampledRows,
+    SquaredDeviation,
+    deviation_difference,
+)
+from calibrant.kinds.base import ROW_OPTIONS
+from calibrant.metrics.metric import Metric
+from calibrant.results.comparison import (
+    DECIDING_TEST,
+    PAIRED_TEST,
+    Comparison,
+    ComparisonTerms,
+    Difference,
+    adjust_differences,
+    check_score_names,
+)
+from calibrant.results.evaluation import Evaluation
+from calibrant.tables.rows import Rows, repeated_rows
+
+__all__ = ["ComparedModels", "Deviations", "RowLosses", "column_name", "compare_models"]
+
+_LITTLE = (
+    f"Comparisons in which no difference can be shown, because there are fewer than {MIN_INFORMATION:g} effective rows "
+    "or clusters, or less information (half the sum of p (1 - p) over rows and classes) in the probabilities: {count}."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """The squared deviations of one model.
+
+    Attributes
+    ----------
+    first : SquaredDeviation
+        The one that decides.
+    others : tuple of SquaredDeviation
+        Their differences must be significant in the same direction.
+    objections : tuple of SquaredDeviation
+        Their differences must not be significant in the other direction.
+    information : float
+        Effective information of probabilities; infinite where it is not required.
+    """
+
+    first: SquaredDeviation
+    others: tuple[SquaredDeviation, ...] = ()
+    objections: tuple[SquaredDeviation, ...] = ()
+    information: float = math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class RowLosses:
+    """The deviations of each model, and its losses per row.
+
+    Attributes
+    ----------
+    deviations : sequence of Deviations
+    losses : mapping of metric to the losses of each model
+    units : mapping of metric to unit
+    too_little : Note or None
+        The reason why no difference can be shown, if there is one.
+    incomparable : tuple of str
+        Metrics that the models define in different ways.
+    """
+
+    deviations: Sequence[Deviations]
+    losses: Mapping[str, Sequence[Floats]]
+    units: Mapping[str, str]
+    too_little: Note | None = None
+    incomparable: tuple[str, ...] = ()
+
+
+class ComparedModels(Protocol):
+    """Forecasts of one kind by several models."""
+
+    def columns(self, y_true: Any) -> dict[str, Any]:
+        """Return the forecasts of each model, to be read with the outcomes."""
+        ...
+
+    def check(self, rows: Rows) -> Rows:
+        """Validate rows; return those that are used."""
+        ...
+
+    @property
+    def scores(self) -> Mapping[str, Metric]:
+        """Metrics that are always compared, by name."""
+        ...
+
+    def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
+        """Return deviations and losses on the rows that are used."""
+        ...
+
+
+def deviations_difference(model: Deviations, baseline: Deviations, rows: SampledRows) -> PairedDifference:
+    """Return the difference that decides a comparison; effective rows or clusters count as information."""
+
+    def differences(name: str) -> tuple[PairedDifference, ...]:
+        pairs = zip(getattr(model, name), getattr(baseline, name), strict=True)
+        return tuple(deviation_difference(a, b, rows) for a, b in pairs)
+
+    found = deviation_difference(model.first, baseline.first, rows)
+    information = min(found.information, model.information, baseline.information, rows.effective)
+    return replace(found, others=differences("others"), objections=differences("objections"), information=information)
+
+
+def column_name(model: str) -> str:
+    """Return the name of a model's forecast in error messages."""
+    return f"forecasts[{model!r}]"
+
+
+def compare_models(
+    y_true: Any,
+    forecasts: Mapping[str, Any],
+    models: ComparedModels,
+    terms: ComparisonTerms,
+    *,
+    evaluate: Callable[..., Evaluation],
+    cluster: Column | None,
+    **reading: Any,
+) -> Comparison:
+    """Compare models on the same rows: their deviations decide, and the losses of their rows stand beside.
+
+    `evaluate` evaluates one model, given outcomes, forecast and the options for reading rows.
+    """
+    if hasattr(y_true, "n_dropped"):
+        raise InputError(
+            f"y_true must be a column of outcomes; got a {type(y_true).__name__}, which does not keep the forecasts of "
+            "several models per row.",
+            hint="Pass outcomes and forecasts as columns.",
+            argument="y_true",
+        )
+    of_rows = {name: reading[name] for name in ROW_OPTIONS if name in reading}
+    rows = Rows.read(y_true, models.columns(y_true), cluster=cluster, **of_rows)
+    used, sampled = _expand(models.check(rows))
+    y = _complete(y_true, rows)
+    evaluations = {name: evaluate(y, forecast, cluster=cluster, **reading) for name, forecast in forecasts.items()}
+    settings = next(iter(evaluations.values())).settings
+    check_score_names(settings.metrics, models.scores)
+    measured = models.measure(used, sampled)
+    found = _tested(list(forecasts), terms.decides, measured, sampled, settings.confidence_level)
+    little = sum(d.test == DECIDING_TEST and math.isnan(d.low) for d in found)
+    found += _untested(evaluations, {*measured.incomparable, *(d.metric for d in found)})
+    reason = measured.too_little or (Note("little_information", little, _LITTLE) if little else None)
+    notes = () if reason is None else (reason,)
+    return Comparison(evaluations, adjust_differences(found), settings, terms, notes)
+
+
+def _complete(y_true: Any, rows: Rows) -> Any:
+    """Return the outcomes; those of rows in which the forecast of a model is missing are missing too."""
+    complete = rows.complete()
+    return y_true if complete is None or complete.all() else np.ma.MaskedArray(rows.y.values, mask=~complete)
+
+
+def _expand(rows: Rows) -> tuple[Rows, SampledRows]:
+    """Return the rows, each as often as its frequency says, and how they were sampled."""
+    weight = rows.size
+    if weight is not None and not rows.importance:
+        rows, weight = replace(rows.part(repeated_rows(weight, "compared")), weight=None), None
+    importance = None if weight is None else weight.astype(np.float64)
+    return rows, SampledRows(len(rows), importance, rows.cluster_codes)
+
+
+def _tested(names: list[str], decides: str, measured: RowLosses, rows: SampledRows, level: float) -> list[Difference]:
+    """Return the differences that decide, and those of losses with paired t tests."""
+    first, *others = names
+    found = []
+    for i, name in enumerate(others, 1):
+        difference = deviations_difference(measured.deviations[i], measured.deviations[0], rows)
+        if measured.too_little is not None:
+            difference = replace(difference, information=0.0)
+        found.append(Difference.from_test(name, first, decides, difference, level, test=DECIDING_TEST))
+    for metric, losses in measured.losses.items():
+        tests = [mean_difference(each, losses[0], rows.weight, rows.cluster) for each in losses[1:]]
+        if all(math.isfinite(each.value) for each in tests):
+            unit = measured.units[metric]
+            found += [
+                Difference.from_test(name, first, metric, each, level, test=PAIRED_TEST, unit=unit)
+                for name, each in zip(others, tests, strict=True)
+            ]
+    return found
+
+
+def _untested(models: Mapping[str, Evaluation], without: set[str]) -> list[Difference]:
+    """Return the differences of all other metrics that all models have, without tests."""
+    first, *others = models
+    shared = [name for name in models[first].metrics if all(name in models[each].metrics for each in others)]
+    found = []
+    for metric in shared:
+        values = [evaluation[metric].value for evaluation in models.values()]
+        if metric not in without and all(map(math.isfinite, values)):
+            level, unit = models[first].settings.confidence_level, models[first][metric].unit
+            found += [
+                Difference.without_test(name, first, metric, value - values[0], level, unit)
+                for name, value in zip(others, values[1:], strict=True)
+            ]
+    return found

@@ -1,0 +1,5 @@
+"""Evaluation of predictive distributions."""
+
+from calibrant.kinds.point.evaluation import evaluate
+
+__all__ = ["evaluate"]

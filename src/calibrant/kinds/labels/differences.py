@@ -1,0 +1,109 @@
+"""Comparison of predicted classes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from calibrant._support import class_labels
+from calibrant._support.columns import ColumnData
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Ints
+from calibrant.forecasts.labels import Labels
+from calibrant.inference.squared_deviations import (
+    SampledRows,
+    share_deviation,
+)
+from calibrant.kinds.comparison import Deviations, RowLosses, column_name, compare_models
+from calibrant.metrics.metric import Metric
+from calibrant.results.comparison import Comparison, ComparisonTerms
+from calibrant.results.settings import Settings
+from calibrant.tables.class_table import used_rows
+from calibrant.tables.confusion_table import refuse_probabilities
+from calibrant.tables.rows import Rows
+
+__all__ = ["TERMS", "compare"]
+
+TERMS = ComparisonTerms(
+    decides="error of class proportions",
+    quantity="error of class proportions (mean over classes)",
+    meaning="Better calibrated means that classes are predicted in proportions nearer to those of the outcomes.",
+    scores=("accuracy",),
+    best="higher",
+    ability="predicts more rows correctly",
+)
+
+
+def compare(
+    y_true: Any,
+    forecasts: Mapping[str, Any],
+    settings: Settings,
+    seed: SeedSequence,
+    *,
+    progress: bool | None,
+    **options: Any,
+) -> Comparison:
+    """Compare predicted classes; options as for `compare_models`."""
+    return compare_models(y_true, forecasts, LabelModels(forecasts), TERMS, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelModels:
+    """Predicted classes of several models."""
+
+    models: Mapping[str, Labels]
+    scores: ClassVar[Mapping[str, Metric]] = {}
+
+    def columns(self, y_true: Any) -> dict[str, Any]:
+        """Return the predicted classes of each model."""
+        return {column_name(name): each.y_pred for name, each in self.models.items()}
+
+    def check(self, rows: Rows) -> Rows:
+        """Validate rows; return those that are used."""
+        for column in (rows.y, *rows.forecasts):
+            refuse_probabilities(column)
+        used = used_rows(rows)
+        for column in (used.y, *used.forecasts):
+            class_labels.codes(column, self.labels(rows), "classes")
+        return used
+
+    def labels(self, rows: Rows) -> list[Any]:
+        """Return the classes: as given, else all labels of outcomes and predictions, sorted."""
+        given = {name: list(each.classes) for name, each in self.models.items() if each.classes is not None}
+        if given:
+            (first, names), *others = given.items()
+            for name, own in others:
+                if set(own) != set(names):
+                    raise InputError(
+                        f"forecasts must have the same classes; got {names} for {first!r} and {own} for {name!r}.",
+                        argument="forecasts",
+                    )
+            return class_labels.check_classes(names, "classes")
+        found = [label for column in (rows.y, *rows.forecasts) for label in class_labels.classes(column)]
+        return class_labels.classes(ColumnData("labels", np.fromiter(found, dtype=object, count=len(found))))
+
+    def forecasts(self, rows: Rows) -> dict[str, Any]:
+        """Return the forecast of each model, all with the same classes."""
+        names = self.labels(rows)
+        classes = names if len(names) > 1 else None
+        return {name: Labels(each.y_pred, classes=classes) for name, each in self.models.items()}
+
+    def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
+        """Return the differences of class proportions, and whether each prediction is correct."""
+        names = self.labels(rows)
+        actual, *predicted = (class_labels.codes(column, names) for column in (rows.y, *rows.forecasts))
+        deviations = [proportion_deviations(actual, each, len(names), sampled) for each in predicted]
+        hits = {"accuracy": [(each == actual).astype(np.float64) for each in predicted]}
+        return RowLosses(deviations, hits, {"accuracy": "1"})
+
+
+def proportion_deviations(actual: Ints, predicted: Ints, n_classes: int, rows: SampledRows) -> Deviations:
+    """Return the mean over classes of the squared difference between predicted and actual proportion."""
+    from scipy.sparse import csr_array
+
+    place, one = np.arange(rows.size), np.ones(rows.size)
+    both = (np.concatenate([one, -one]), (np.tile(place, 2), np.concatenate([predicted, actual])))
+    found = csr_array(both, shape=(rows.size, n_classes))
+    return Deviations(share_deviation(found, np.zeros(n_classes), rows))

@@ -1,0 +1,59 @@
+"""Rows of predicted classes, as they are evaluated."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calibrant._support import class_labels
+from calibrant._support.errors import Argument
+from calibrant._support.typing import Column, Floats
+from calibrant.forecasts.labels import Labels
+from calibrant.kinds.base import GroupedSample
+from calibrant.tables.class_table import used_rows
+from calibrant.tables.confusion_table import ConfusionTable, read_labels
+from calibrant.tables.rows import Rows
+
+__all__ = ["Sample", "read"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A confusion table and, if rows are in clusters, the sums of each cluster."""
+
+    table: ConfusionTable
+    cluster_sums: Floats | None = None
+    cluster_sizes: Floats | None = None
+
+    @classmethod
+    def from_rows(cls, rows: Rows, labels: list[Any]) -> "Sample":
+        """Validate and count rows."""
+        table = ConfusionTable.from_rows(rows, labels)
+        used = used_rows(rows)
+        code = used.cluster_codes
+        if code is None:
+            return cls(table)
+        weight = np.ones(len(used)) if used.size is None else np.asarray(used.size, dtype=np.float64)
+        shape = (int(code.max()) + 1, len(labels))
+        actual, predicted = (
+            np.bincount(
+                code * len(labels) + class_labels.codes(column, labels), weights=weight, minlength=shape[0] * shape[1]
+            )
+            .reshape(shape)
+            .astype(np.float64)
+            for column in (used.y, used.forecasts[0])
+        )
+        return cls(table, predicted - actual, np.bincount(code, weights=weight).astype(np.float64))
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+        return None if self.cluster_sums is None else len(self.cluster_sums)
+
+
+def read(y_true: Column, forecast: Labels, **options: Any) -> GroupedSample[Sample]:
+    """Read rows of labels."""
+    named = Argument("classes", python="Labels(y_pred, classes=[...])")
+    rows, labels = read_labels(y_true, {"forecast": forecast.y_pred}, forecast.classes, named, **options)
+    return GroupedSample.from_rows(rows, partial(Sample.from_rows, labels=labels))

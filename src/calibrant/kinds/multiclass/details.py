@@ -1,0 +1,225 @@
+"""`MulticlassDetails`: the tests behind a verdict on class probabilities."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibrant._support.formatting import format_pvalue
+from calibrant._support.json_values import label as json_label
+from calibrant._support.short_text import short_repr
+from calibrant.kinds.multiclass.verdict import ClassDecision, MulticlassDecision
+from calibrant.results import sentences
+from calibrant.results.details import LogOddsDetails
+from calibrant.results.estimates import Equivalence, Estimate
+from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.sizes import n_rows, rows_text
+from calibrant.tables.class_table import ClassTable
+
+if TYPE_CHECKING:
+    from calibrant.results.evaluation import Evaluation
+
+__all__ = ["MulticlassDetails"]
+
+_NAMED = 5  # classes or pairs of classes that a sentence names
+
+
+@dataclass(frozen=True, eq=False)
+class MulticlassDetails(LogOddsDetails):
+    """Results that only evaluations of class probabilities have.
+
+    Attributes
+    ----------
+    decision : MulticlassDecision
+        The tests behind the verdict, the class-wise log-odds error, each class against the rest, and confused pairs.
+    labels : tuple
+        The classes; results refer to them by position.
+    decompositions : mapping
+        Murphy and CORP decompositions of the Brier score, each summed over classes.
+    top_label : pair of floats
+        Mean of the highest probability of each row, and the share of rows whose class it was.
+    rows_needed : int or None
+        Number of further rows that would probably decide an inconclusive verdict, where it is known.
+    coefficients : tuple of Estimate
+        Slope and intercepts, where they are defined.
+    other_tests : tuple of TestResult
+        Tests that do not decide the verdict.
+
+    See Also
+    --------
+    Evaluation, MulticlassDecision
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> details = cb.evaluate(y, proba, n_resamples=99).details
+    >>> details.labels, [round(each, 2) for each in details.top_label]
+    ((0, 1, 2), [0.54, 0.48])
+    """
+
+    __repr__ = short_repr
+
+    decision: MulticlassDecision
+    labels: tuple[Any, ...]
+    decompositions: dict[str, dict[str, float]]
+    top_label: tuple[float, float]
+    rows_needed: int | None = None
+    coefficients: tuple[Estimate, ...] = ()
+    other_tests: tuple[TestResult, ...] = ()
+
+    @property
+    def equivalence(self) -> Equivalence:
+        """The equivalence test that the verdict uses."""
+        return self.decision.equivalence
+
+    def sentences(self, e: "Evaluation") -> list[str]:
+        """Explain the verdict, and name the classes that are over- or underestimated and those that are confused.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation that has these details.
+
+        Returns
+        -------
+        list of str
+            One sentence per element; may be empty.
+        """
+        return [sentences.explanation(e), *self._class_sentences(e), *self._confusion_sentences(e)]
+
+    def _class_sentences(self, e: "Evaluation") -> Iterable[str]:
+        for direction in ("overestimates", "underestimates"):
+            found = self.decision.labels(direction, e.settings.alpha, e.group_factor)
+            if found:
+                verb = direction.removesuffix("s").capitalize() + "d"
+                yield f"{verb} classes: {self._listed([self._class_text(c) for c in self._largest(found)])}."
+
+    def _largest(self, labels: Sequence[int]) -> list[ClassDecision]:
+        found = [self.decision.classes[label] for label in labels]
+        return sorted(found, key=lambda c: -abs(c.predicted - c.observed))
+
+    def _class_text(self, c: ClassDecision) -> str:
+        return f"{self.labels[c.label]} ({_percent(c.predicted)} predicted, {_percent(c.observed)} observed)"
+
+    def _confusion_sentences(self, e: "Evaluation") -> Iterable[str]:
+        found = [c for c in self.decision.confusions if c.adjusted_pvalue * e.group_factor <= e.settings.alpha]
+        shown = [
+            f"{self.labels[c.label]} where {self.labels[c.predicted_label]} is predicted ({_percent(c.predicted)} "
+            f"predicted, {_percent(c.observed)} observed)"
+            for c in found
+        ]
+        if shown:
+            yield f"More frequent than predicted: {self._listed(shown, max(self.decision.n_confusions, len(shown)))}."
+
+    def _listed(self, texts: Sequence[str], count: int | None = None) -> str:
+        rest = (len(texts) if count is None else count) - _NAMED
+        return "; ".join(texts[:_NAMED]) + (f"; and {rest:,} more" if rest > 0 else "")
+
+    def sizes(self, table: ClassTable) -> dict[str, Any]:
+        """Return the number of classes and the accuracy.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Table of the rows.
+
+        Returns
+        -------
+        dict
+        """
+        return {"n_classes": table.n_classes, "accuracy": table.accuracy}
+
+    def frame_columns(self, table: ClassTable) -> dict[str, Any]:
+        """Return the columns of a frame that describe the rows.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Table of the rows.
+
+        Returns
+        -------
+        dict
+        """
+        return {"rows": n_rows(table), "classes": table.n_classes}
+
+    def sizes_text(self, table: ClassTable) -> str:
+        """Format the number of rows and classes, the mean confidence and the accuracy.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Table of the rows.
+
+        Returns
+        -------
+        str
+        """
+        top = self.top_label
+        return (
+            f"{rows_text(table)}; {table.n_classes:,} classes; mean top-label probability {_percent(top[0])}, "
+            f"accuracy {_percent(top[1])}"
+        )
+
+    def group_header(self, level: str) -> list[str]:
+        """Return the header of the table of groups, without its first column.
+
+        Parameters
+        ----------
+        level : str
+            Confidence level as text, such as "95 %".
+
+        Returns
+        -------
+        list of str
+            Names of the columns.
+        """
+        return ["rows", "mean top probability", "accuracy", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
+
+    def group_cells(self, e: "Evaluation") -> list[str]:
+        """Return the row of one group in the table of groups.
+
+        Parameters
+        ----------
+        e : Evaluation
+            The evaluation of the group.
+
+        Returns
+        -------
+        list of str
+            One text per column of `group_header`.
+        """
+        error = self.log_odds_error
+        return [
+            f"{n_rows(e.table):,}",
+            _percent(self.top_label[0]),
+            _percent(self.top_label[1]),
+            f"{error.value:.2f}",
+            "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}",
+            format_pvalue(e.pvalue),
+            sentences.headline(e),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return {
+            "decision": self.decision.to_dict(),
+            "labels": [json_label(label) for label in self.labels],
+            "decompositions": self.decompositions,
+            "mean_top_label_probability": self.top_label[0],
+            "accuracy": self.top_label[1],
+        }
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

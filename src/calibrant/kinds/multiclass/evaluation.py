@@ -1,0 +1,139 @@
+"""Evaluation of class probabilities: one class table to its `Evaluation`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from calibrant._support.errors import Argument, InputError
+from calibrant._support.typing import Ints
+from calibrant.inference.intervals import interval_from_replicates
+from calibrant.inference.multiclass.sample import MulticlassSample
+from calibrant.inference.nulls import null_from_replicates
+from calibrant.inference.power import rows_to_decide
+from calibrant.inference.replicates import resample_metrics
+from calibrant.inference.resampling import MIN_CLUSTERS
+from calibrant.kinds.multiclass.details import MulticlassDetails
+from calibrant.kinds.multiclass.rows import Sample
+from calibrant.kinds.multiclass.verdict import MulticlassDecision, decide_classes
+from calibrant.metrics.bins import EqualWidth
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.calibration_errors import ACE, ECE, TCE
+from calibrant.metrics.classwise import ClasswiseMetric
+from calibrant.metrics.decompositions import corp_decomposition, murphy_decomposition
+from calibrant.metrics.metric import Metric
+from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
+from calibrant.metrics.top_label import TopLabelMetric
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.metric_result import MetricResult
+from calibrant.results.settings import Settings
+from calibrant.tables.class_table import ClassTable
+
+__all__ = ["evaluate", "multiclass_metrics"]
+
+# Class-wise metrics whose bins follow the data are measured class by class, so they are skipped where entries are more.
+_MAX_ENTRIES = 2_000_000
+
+
+def multiclass_metrics(table: ClassTable) -> dict[str, Metric]:
+    """Return the metrics of an evaluation by default; class-wise ACE and TCE only where entries are few."""
+    classwise: list[Any] = [ECE()]
+    if table.proba.size <= _MAX_ENTRIES:
+        classwise += [ACE(), TCE()]
+    found: list[Any] = [ClasswiseMetric(each) for each in classwise]
+    found += [TopLabelMetric(each) for each in (ECE(), ACE(), TCE())]
+    return {metric.name: metric for metric in [*found, MulticlassBrier(), MulticlassLogLoss()]}
+
+
+def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+    """Evaluate a sample without groups; rows in too few clusters are not tested."""
+    table, cluster = sample.table, sample.cluster
+    if not len(table):
+        raise InputError(Argument("y_true") + " and forecast must hold at least one row; got none.")
+    few_clusters = cluster is not None and int(cluster.max()) + 1 < MIN_CLUSTERS
+    cluster = None if few_clusters else cluster
+    decision = _decide(table, settings, cluster)
+    decision = decision.without_tests() if few_clusters else decision
+    panel: Mapping[str, Metric] = settings.metrics or multiclass_metrics(table)
+    settings = replace(settings, metrics=panel)
+    found = resample_metrics(
+        list(panel.values()),
+        MulticlassSample(table, cluster),
+        seed=seed,
+        n_resamples=settings.n_resamples,
+        show=progress,
+        skip_missing=True,
+    )
+    level = settings.confidence_level
+    error = MetricResult(decision.log_odds_error.metric, decision.log_odds_error, decision.null, decision.pvalue)
+    metrics = {error.name: error}
+    for name, each in zip(panel, found, strict=True):
+        null = null_from_replicates(each, level)
+        pvalue = max(null.pvalue, decision.pvalue)
+        metrics[name] = MetricResult(name, interval_from_replicates(each, level), null, pvalue)
+    if few_clusters:
+        metrics = {name: metric.without_inference() for name, metric in metrics.items()}
+    details = MulticlassDetails(
+        decision,
+        table.labels,
+        _decompositions(table),
+        (float(np.average(table.confidence, weights=table.weight)), table.accuracy),
+        _rows_needed(table, decision, settings),
+    )
+    return Evaluation(
+        "multiclass", table, metrics, _breakdowns(table, decision, level), details, settings, own_notes=table.notes
+    )
+
+
+def _decide(table: ClassTable, settings: Settings, cluster: Ints | None) -> MulticlassDecision:
+    name = "weight" if table.importance else "frequency"
+    weights: dict[str, Any] = {} if table.weight is None else {name: table.weight}
+    margin: Any = settings.margin
+    return decide_classes(
+        table.proba,
+        table.code,
+        cluster=cluster,
+        margin=margin,
+        alpha=settings.alpha,
+        confidence_level=settings.confidence_level,
+        **weights,
+    )
+
+
+def _rows_needed(table: ClassTable, decision: MulticlassDecision, settings: Settings) -> int | None:
+    if not decision.information > 0:
+        return None
+    margin: Any = settings.margin
+    return rows_to_decide(float(table.size), decision.information, margin, settings.alpha)
+
+
+def _breakdowns(table: ClassTable, decision: MulticlassDecision, level: float, shown: int = 11) -> dict[str, Breakdown]:
+    """Return the breakdowns of the top label, and of the classes with the largest deviations."""
+    top = table.top_label()
+    found = {f"top-label {metric.name}": metric(top) for metric in (ECE(), ACE(), TCE())}
+    worst = sorted(decision.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
+    for each in worst[:shown]:
+        found[f"class {table.labels[each.label]}"] = ACE()(table.class_table(each.label))
+    for breakdown in found.values():
+        breakdown.rate_interval(level)  # stored for diagrams and report
+    return found
+
+
+def _decompositions(table: ClassTable) -> dict[str, dict[str, float]]:
+    """Return the decompositions of the Brier score, summed over classes: Murphy's over ten bins, and CORP."""
+    totals: dict[str, dict[str, float]] = {"murphy": {}, "corp": {}}
+    for c in range(table.n_classes):
+        one = table.class_table(c)
+        murphy, corp = murphy_decomposition(one, bins=EqualWidth(10)), corp_decomposition(one)
+        for name, parts in (("murphy", murphy), ("corp", corp)):
+            for key in _PARTS[name]:
+                totals[name][key] = totals[name].get(key, 0.0) + float(getattr(parts, key))
+    return totals
+
+
+_PARTS = {
+    "murphy": ("reliability", "resolution", "uncertainty", "within_variance", "within_covariance"),
+    "corp": ("mcb", "dsc", "unc"),
+}

@@ -1,0 +1,102 @@
+"""Comparison of point predictions."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from calibrant._support import columns as _columns
+from calibrant._support.errors import Note
+from calibrant.forecasts.point import Point
+from calibrant.inference.regression.point_components import CLUSTERS_PER_BIN, MAX_BINS, ROWS_PER_BIN, bin_sums
+from calibrant.inference.squared_deviations import (
+    CellErrors,
+    SampledRows,
+    cell_deviation,
+)
+from calibrant.kinds.comparison import Deviations, RowLosses, column_name, compare_models
+from calibrant.metrics import point as means
+from calibrant.metrics.bins import Quantile
+from calibrant.metrics.metric import Metric
+from calibrant.results.comparison import Comparison, ComparisonTerms
+from calibrant.results.settings import Settings
+from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means
+from calibrant.tables.rows import Rows
+
+__all__ = ["TERMS", "compare"]
+
+TERMS = ComparisonTerms(
+    decides="bias by bin",
+    quantity="bias by bin (in standard deviations of the outcome)",
+    meaning="Better calibrated means a smaller bias by bin: the mean error over bins of the prediction.",
+    scores=("MSE",),
+    best="lower",
+    ability="discriminates better",
+)
+
+_SKEWED = "No difference can be shown: the errors of a model are too skewed for the number of rows."
+
+
+def compare(
+    y_true: Any,
+    forecasts: Mapping[str, Any],
+    settings: Settings,
+    seed: SeedSequence,
+    *,
+    progress: bool | None,
+    **options: Any,
+) -> Comparison:
+    """Compare point predictions; options as for `compare_models`."""
+    return compare_models(y_true, forecasts, PointModels(forecasts), TERMS, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class PointModels:
+    """Point predictions of several models."""
+
+    models: Mapping[str, Point]
+    scores: ClassVar[Mapping[str, Metric]] = {}
+
+    def columns(self, y_true: Any) -> dict[str, Any]:
+        """Return the predictions of each model."""
+        return {
+            column_name(name): _columns.read(each.y_pred, column_name(name), hint=ONE_COLUMN)
+            for name, each in self.models.items()
+        }
+
+    def check(self, rows: Rows) -> Rows:
+        """Validate rows of numbers; return those that are used."""
+        return check_means(rows)
+
+    def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
+        """Return the bias by bin, in standard deviations of the outcome, and squared and absolute errors."""
+        tables = [MeanTable.from_rows(replace(rows, forecasts=(each,))) for each in rows.forecasts]
+        spread = math.sqrt(max(means.variance(tables[0]), 0.0)) or 1.0
+        errors = [table.prediction - table.mean for table in tables]
+        losses = {"MSE": [error**2 for error in errors], "MAE": [np.abs(error) for error in errors]}
+        skewed = Note("skewed", 1, _SKEWED) if are_too_skewed(tables, sampled) else None
+        return RowLosses(bias_deviations(tables, sampled, spread), losses, {"MSE": "y^2", "MAE": "y"}, skewed)
+
+
+def bias_deviations(tables: Sequence[MeanTable], rows: SampledRows, spread: float) -> list[Deviations]:
+    """Return for each model the squared bias by bin of its predictions, in units of `spread`.
+
+    All models have the same number of quantile bins: ten, or fewer so that each has fifty effective rows and five
+    clusters.
+    """
+    most = tables[0].effective_size / ROWS_PER_BIN + 1e-9  # equal weights give the same bins as no weights
+    if rows.cluster is not None:
+        most = min(most, rows.n_units / CLUSTERS_PER_BIN)
+    bins = Quantile(int(np.clip(most, 1, MAX_BINS)))
+    return [
+        Deviations(cell_deviation([CellErrors((table.prediction - table.mean) / spread, bins(table).labels)], rows))
+        for table in tables
+    ]
+
+
+def are_too_skewed(tables: Sequence[MeanTable], rows: SampledRows) -> bool:
+    """Return whether the errors of a model are so skewed that even their mean over all rows is hardly known."""
+    return any(bin_sums(table, rows.cluster, Quantile(1)).limited for table in tables)

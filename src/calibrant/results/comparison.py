@@ -1,0 +1,615 @@
+"""`Comparison`: the result of `compare`, several models on the same rows, and its differences."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any
+
+from calibrant._support.cached_properties import cached_property
+from calibrant._support.errors import InputError, Note
+from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
+from calibrant._support.frame_output import frame_from_rows
+from calibrant._support.json_values import plain
+from calibrant.inference.multiplicity import holm
+from calibrant.inference.paired import PairedDifference
+from calibrant.results.evaluation import SCHEMA_VERSION, Evaluation, to_json_text
+from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.metric_result import MetricResult
+from calibrant.results.settings import Settings
+from calibrant.results.sizes import rows_text
+from calibrant.results.text import ResultText
+
+__all__ = [
+    "DECIDING_TEST",
+    "PAIRED_TEST",
+    "Comparison",
+    "ComparisonTerms",
+    "Difference",
+    "adjust_differences",
+    "check_score_names",
+]
+
+DECIDING_TEST, PAIRED_TEST = "decides", "paired t test"
+_DIFFERENCE_COLUMNS = {
+    "difference_value": "value",
+    "difference_low": "low",
+    "difference_high": "high",
+    "difference_pvalue": "adjusted_pvalue",
+}
+
+
+@dataclass(frozen=True)
+class ComparisonTerms:
+    """How a comparison of one kind of forecast is described.
+
+    Attributes
+    ----------
+    decides : str
+        The metric that decides.
+    quantity : str
+        Its square in a sentence, after "Squared".
+    scores : tuple of str
+        Scores with which the verdict may disagree; the first that exists counts.
+    best : str
+        "lower" or "higher": the better values of these scores.
+    ability : str
+        What a model with the better score does better.
+    meaning : str
+        What "better calibrated" refers to; '' if the name of the metric says it.
+    tests : tuple of str
+        The tests whose largest p-value counts; empty if there is one test.
+    objection : str
+        The test that must not be significant in the other direction; '' if there is none.
+    """
+
+    decides: str
+    quantity: str
+    scores: tuple[str, ...]
+    best: str
+    ability: str
+    meaning: str = ""
+    tests: tuple[str, ...] = ()
+    objection: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference of a metric between a model and the baseline, on the same rows.
+
+    Attributes
+    ----------
+    model, baseline, metric, unit : str
+    value : float
+        For the metric that decides the difference of the debiased squares; for others the difference of the values.
+    low, high, level : float
+        Confidence interval; NaN for metrics of gaps, whose difference has no interval of known coverage, and for the
+        metric that decides if there is little information.
+    pvalue, adjusted_pvalue : float
+        p-value of "no difference": of this pair alone, and adjusted by Holm for the number of models. NaN for metrics
+        of gaps.
+    test : str
+        Source of the p-value: "decides", "paired t test", "bootstrap", or "" without one.
+
+    See Also
+    --------
+    Comparison, compare
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = cb.compare(rng.random(2000) < p, {"squared": p**2, "plain": p}).differences[0]
+    >>> found.model, found.baseline, found.metric, found.value < 0, found.adjusted_pvalue < 0.05
+    ('plain', 'squared', 'log-odds error', True, True)
+    """
+
+    model: str
+    baseline: str
+    metric: str
+    value: float
+    low: float
+    high: float
+    level: float
+    pvalue: float
+    unit: str
+    test: str = ""
+    adjusted_pvalue: float = math.nan
+
+    @classmethod
+    def from_test(
+        cls,
+        model: str,
+        baseline: str,
+        metric: str,
+        found: PairedDifference,
+        level: float,
+        *,
+        test: str,
+        unit: str = "1",
+    ) -> "Difference":
+        """Return the difference of a paired test.
+
+        Parameters
+        ----------
+        model, baseline, metric : str
+            Names of the model, of the model that it is compared with and of the metric.
+        found : PairedDifference
+            Result of the paired test.
+        level : float
+            Confidence level of the interval.
+        test : str
+            Name of the test.
+        unit : str, default="1"
+            Unit of the difference; "%" for percentage points.
+
+        Returns
+        -------
+        Difference
+            Value, interval and p-value of the test; the p-value is not adjusted.
+        """
+        low, high = found.interval(level)
+        return cls(model, baseline, metric, found.value, low, high, level, found.pvalue, unit, test)
+
+    @classmethod
+    def without_test(
+        cls, model: str, baseline: str, metric: str, value: float, level: float, unit: str
+    ) -> "Difference":
+        """Return the difference of a metric without interval and p-value.
+
+        Parameters
+        ----------
+        model, baseline, metric : str
+            Names of the model, of the model that it is compared with and of the metric.
+        value : float
+            The difference.
+        level : float
+            Confidence level of the comparison.
+        unit : str
+            Unit of the difference.
+
+        Returns
+        -------
+        Difference
+            Its interval and p-value are NaN.
+        """
+        return cls(model, baseline, metric, value, math.nan, math.nan, level, math.nan, unit)
+
+    def cells(self) -> list[str]:
+        """Return difference, interval and adjusted p-value with its test as text; empty where they do not exist.
+
+        Returns
+        -------
+        list of str
+            Three texts.
+        """
+        form: NumberFormat | _SignedDigits = _SignedDigits()
+        if self.unit in ("1", "%"):
+            form = NumberFormat.for_spread(self.unit, self.high - self.low, signed=True)
+        value = "" if math.isnan(self.value) else form.value(self.value)
+        if value and self.test == DECIDING_TEST:
+            value += " (squares)"
+        if math.isnan(self.low):
+            return [value, "", ""]
+        return [value, form.range(self.low, self.high), f"{format_pvalue(self.adjusted_pvalue)} ({self.test})"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return plain(self)
+
+
+class _SignedDigits:
+    """Format of differences in the unit of the outcome: a sign and four significant digits."""
+
+    def value(self, value: float) -> str:
+        return f"{value:+.4g}"
+
+    def range(self, low: float, high: float) -> str:
+        return f"{low:+.4g} to {high:+.4g}"
+
+
+def adjust_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Return differences with p-values adjusted for the number of models by Holm, metric by metric."""
+    by_metric: dict[str, list[Difference]] = {}
+    for d in differences:
+        by_metric.setdefault(d.metric, []).append(d)
+    found = []
+    for same in by_metric.values():
+        adjusted = holm([d.pvalue for d in same]) if same[0].test else [math.nan] * len(same)
+        found += [replace(d, adjusted_pvalue=float(p)) for d, p in zip(same, adjusted, strict=True)]
+    return tuple(found)
+
+
+def check_score_names(metrics: Mapping[str, Any], scores: Mapping[str, Any]) -> None:
+    """Check that no other metric has the name of a score that is always compared."""
+    for name, score in scores.items():
+        if metrics.get(name, score) != score:
+            raise InputError(
+                f"metrics must not call another metric {name!r}; got {metrics[name]!r}.",
+                hint="Use another name for it.",
+                argument="metrics",
+                value=name,
+            )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Comparison of models on the same rows; see `compare`.
+
+    Text, frame, JSON, figure and report read these results and recompute nothing.
+
+    Attributes
+    ----------
+    models : mapping of name to Evaluation
+    differences : tuple of Difference
+        Differences of each model from the first one, the baseline: the metric that decides, the scores with paired
+        tests, if they are finite, and the other metrics.
+    settings : Settings
+    terms : ComparisonTerms
+        How this kind of comparison is described.
+    groups : mapping
+        The comparison of each group; empty without groups.
+    own_notes : tuple of Note
+        Notes of the comparison; `notes` has those of its parts too.
+    scores : mapping of metric to mapping of model to float
+        Values of scores that are compared, but are no metrics of the evaluations: the log loss of probabilities.
+
+    See Also
+    --------
+    compare, Difference, Evaluation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p
+    >>> cb.compare(y, {"old": p**2, "new": p}, n_resamples=99).verdict
+    'new is better calibrated than old'
+    """
+
+    models: Mapping[str, Evaluation]
+    differences: tuple[Difference, ...]
+    settings: Settings
+    terms: ComparisonTerms
+    own_notes: tuple[Note, ...] = ()
+    groups: "Mapping[Any, Comparison]" = field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """Kind of forecast of all models."""
+        return self.models[self.baseline].kind
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows used."""
+        return self.models[self.baseline].n_rows
+
+    @cached_property
+    def metrics(self) -> dict[str, MetricResult]:
+        """The metrics of all models, by "model: metric"."""
+        return {f"{model}: {name}": m for model, e in self.models.items() for name, m in e.metrics.items()}
+
+    @cached_property
+    def breakdowns(self) -> dict[str, Any]:
+        """The breakdowns of all models, by "model: metric"."""
+        return {f"{model}: {name}": b for model, e in self.models.items() for name, b in e.breakdowns.items()}
+
+    @cached_property
+    def tests(self) -> dict[str, TestResult]:
+        """The tests of the differences from the baseline, by "model: metric"; their statistic is the difference."""
+        tested = {f"{d.model}: {d.metric}": d for d in self.differences if d.test}
+        return {
+            name: TestResult(d.value, d.pvalue, name, adjusted_pvalue=d.adjusted_pvalue) for name, d in tested.items()
+        }
+
+    @property
+    def baseline(self) -> str:
+        """Name of the first model, with which the others are compared."""
+        return next(iter(self.models))
+
+    @property
+    def decides(self) -> str:
+        """The metric that decides the verdict."""
+        return self.terms.decides
+
+    @cached_property
+    def deciding(self) -> tuple[Difference, ...]:
+        """The differences that decide the verdict, one per model except the baseline."""
+        return tuple(d for d in self.differences if d.test == DECIDING_TEST)
+
+    @cached_property
+    def adjusted(self) -> dict[str, float]:
+        """For each model except the baseline the deciding p-value, adjusted by Holm for the number of models."""
+        return {d.model: d.adjusted_pvalue for d in self.deciding}
+
+    def is_shown(self, d: Difference) -> bool:
+        """Return whether a difference is significant after adjustment for the number of models.
+
+        Parameters
+        ----------
+        d : Difference
+            One of `differences`.
+
+        Returns
+        -------
+        bool
+            Whether the p-value, adjusted by Holm, is at most alpha.
+        """
+        return d.adjusted_pvalue <= self.settings.alpha
+
+    @property
+    def verdict(self) -> str:
+        """The models that are better or worse calibrated than the baseline, or "no difference shown"."""
+        found = [
+            f"{_join_names(names)} {'are' if len(names) > 1 else 'is'} {direction} calibrated than {self.baseline}"
+            for direction, names in self._shown.items()
+        ]
+        return "; ".join(found) or "no difference shown"
+
+    @property
+    def direction(self) -> str:
+        """Directions of the significant differences from the baseline: better, worse or both; '' if there is none."""
+        return ", ".join(self._shown)
+
+    @property
+    def _shown(self) -> dict[str, list[str]]:
+        """Names of the models that are significantly better or worse than the baseline."""
+        shown = [d for d in self.deciding if self.is_shown(d)]
+        found = {"better": [d.model for d in shown if d.value < 0], "worse": [d.model for d in shown if d.value > 0]}
+        return {direction: names for direction, names in found.items() if names}
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Notes about the input and the results."""
+        theirs = (note for evaluation in self.models.values() for note in evaluation.notes)
+        return tuple(dict.fromkeys((*self.own_notes, *theirs)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all results and settings as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, with a ``schema_version``; NaN and infinite numbers are None.
+        """
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "result": "comparison",
+            "kind": self.kind,
+            "verdict": self.verdict,
+            "direction": self.direction,
+            "n_rows": self.n_rows,
+            "baseline": self.baseline,
+            "decides": self.decides,
+            "differences": [d.to_dict() for d in self.differences],
+            "adjusted": self.adjusted,
+            "scores": {metric: _plain_values(values) for metric, values in self.scores.items()},
+            "models": {name: evaluation.to_dict() for name, evaluation in self.models.items()},
+            "settings": self.settings.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text.
+
+        Returns
+        -------
+        str
+            JSON text; NaN and infinite numbers are null.
+        """
+        return to_json_text(self.to_dict())
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return one row per model and metric: value, interval, null range, and difference from the baseline.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`. ``difference_pvalue`` is adjusted by Holm for the number of models.
+        """
+        rows = []
+        for name, evaluation in self.models.items():
+            own = evaluation.rows(model=name)
+            rows += [*self._further_rows(own), *own]
+        for row in rows:
+            d = self._difference(row["model"], row["metric"])
+            for column, part in _DIFFERENCE_COLUMNS.items():
+                row[column] = math.nan if d is None else getattr(d, part)
+        return frame_from_rows(rows, backend)
+
+    def _further_rows(self, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return rows of metrics that have a difference but no interval, such as log loss."""
+        first = self.models[self.baseline]
+        about = first.details.frame_columns(first.table)
+        empty = {key: math.nan if isinstance(value, float) else value for key, value in own[0].items()} | about
+        known = [row["metric"] for row in own]
+        units = {d.metric: d.unit for d in self.differences} | dict.fromkeys(self.scores, "1")
+        found = [{**empty, "metric": name, "unit": unit} for name, unit in units.items() if name not in known]
+        for row in found:
+            row["value"] = self.scores.get(str(row["metric"]), {}).get(str(row["model"]), math.nan)
+        return found
+
+    def _metrics(self) -> list[str]:
+        """Return the names of all metrics with a difference, and of scores."""
+        return list(dict.fromkeys([*(d.metric for d in self.differences), *self.scores]))
+
+    def _score_text(self, metric: str, model: str) -> str:
+        """Format the value of a score that the evaluations do not have, as finely as its differences."""
+        if metric not in self.scores:
+            return ""
+        spreads = [d.high - d.low for d in self.differences if d.metric == metric and d.high > d.low]
+        form = NumberFormat.for_spread("1", min(spreads, default=math.nan), signed=False)
+        return form.value(self.scores[metric][model])
+
+    def _difference(self, model: str, metric: str) -> Difference | None:
+        return next((d for d in self.differences if (d.model, d.metric) == (model, metric)), None)
+
+    def plot(self, *, fig: Any = None) -> Any:
+        """Draw the models and their differences; return a `calibrant.plots.ComparisonDisplay`.
+
+        Parameters
+        ----------
+        fig : Figure or SubFigure, optional
+            Figure to draw in; by default a new one.
+
+        Returns
+        -------
+        ComparisonDisplay
+            The display, drawn; ``display.figure_`` is the figure.
+        """
+        from calibrant import plots
+
+        return plots.ComparisonDisplay(self).plot(fig=fig)
+
+    def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report") -> str:
+        """Return the report of all models as one HTML page; see `Evaluation.to_html`.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; an existing file is replaced, completely or not at all.
+        title : str, default="Calibration report"
+            Title of the page.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        from calibrant import report
+
+        return report.write_comparison(self, path, title=title)
+
+    def __repr__(self) -> str:
+        return self._text().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._text().to_html()
+
+    def _text(self) -> ResultText:
+        headline = f"Verdict: {self.verdict}"
+        return ResultText(headline, [self.sizes()], self.cells(), list(self.reasons()), self.notes, left=(0, 1))
+
+    def reasons(self) -> Iterator[str]:
+        """State the deciding tests, disagreements with the score, and the verdict on each model.
+
+        Yields
+        ------
+        str
+            One sentence.
+        """
+        terms, tested = self.terms, [d for d in self.deciding if not math.isnan(d.low)]
+        for d in tested:
+            value, ends, _ = d.cells()
+            largest = f", the largest p-value of the tests of {_join_names(terms.tests)}" if terms.tests else ""
+            yield (
+                f"Squared {terms.quantity} of {d.model} minus that of {d.baseline}: "
+                f"{value.removesuffix(' (squares)')} ({ends}); {p_text(d.adjusted_pvalue)}{self._holm}{largest}."
+            )
+        if tested and terms.tests:
+            yield (
+                f"These intervals are for the difference of squared {terms.quantity}s only. The p-value is the "
+                f"{_LARGEST[len(terms.tests)]} tests, so a difference may be not significant although its interval "
+                "excludes 0."
+            )
+        if tested and terms.objection:
+            yield (
+                f"No difference is shown if the {terms.objection} differ significantly (p <= 0.05) in the other "
+                "direction."
+            )
+        if tested and terms.meaning:
+            yield terms.meaning
+        yield from self.disagreements()
+        for name, evaluation in self.models.items():
+            yield f"{name}: {evaluation.details.headline(evaluation)}"
+
+    def disagreements(self) -> list[str]:
+        """Return a sentence for each pair whose better calibrated model has the worse score.
+
+        Returns
+        -------
+        list of str
+            One sentence per pair; empty if calibration and score agree, or if one difference is not shown.
+        """
+        terms = self.terms
+        sign = 1 if terms.best == "lower" else -1
+        found = []
+        for d in self.deciding:
+            scores = (self._difference(d.model, name) for name in terms.scores)
+            score = next((each for each in scores if each is not None and each.test), None)
+            if score is None or not (self.is_shown(d) and self.is_shown(score)) or d.value * score.value * sign > 0:
+                continue
+            better, other = (d.model, d.baseline) if d.value < 0 else (d.baseline, d.model)
+            name = "Brier score" if score.metric == "Brier" else score.metric
+            found.append(
+                f"{better} is better calibrated than {other}, but {other} has the {terms.best} {name} (difference "
+                f"{score.cells()[0]}, {p_text(score.adjusted_pvalue)}{self._holm}): {other} {terms.ability}."
+            )
+        return found
+
+    @property
+    def _holm(self) -> str:
+        return ", adjusted" if len(self.deciding) > 1 else ""
+
+    def sizes(self) -> str:
+        """Format the number of rows, and the event rate, the number of classes or the mean outcome.
+
+        Returns
+        -------
+        str
+            One line, as in the printed result.
+        """
+        first = self.models[self.baseline]
+        rows, about = rows_text(first.table), first.details.frame_columns(first.table)
+        if "classes" in about:
+            return f"{rows}, {about['classes']:,} classes"
+        if "mean_outcome" in about:
+            return f"{rows}, mean outcome {about['mean_outcome']:.4g}"
+        return f"{rows}, {100 * first.table.prevalence:.4g} % events"
+
+    def cells(self) -> list[list[str]]:
+        """Return the table of metrics as text; its first row is the header.
+
+        Returns
+        -------
+        list of lists of str
+            One row per metric and model; the rows of a metric stand together.
+        """
+        level = f"{100 * self.settings.confidence_level:g} %"
+        header = ["", "", "value", f"{level} CI", "expected if calibrated"]
+        cells = [[*header, f"minus {self.baseline}", f"{level} CI", "p-value"]]
+        for metric in dict.fromkeys([self.decides, *self.models[self.baseline].metrics, *self._metrics()]):
+            for name in self.models:
+                own = self.models[name].metrics.get(metric)
+                values = [self._score_text(metric, name), "", ""] if own is None else own.cells()[:3]
+                d = self._difference(name, metric)
+                row = [metric if name == self.baseline else "", name, *values]
+                cells.append([*row, *(["", "", ""] if d is None else d.cells())])
+        return cells
+
+
+_LARGEST = {2: "larger of two", 3: "largest of three"}
+
+
+def _plain_values(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

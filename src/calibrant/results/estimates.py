@@ -1,0 +1,299 @@
+"""Numbers with their uncertainty: estimates, intervals, null distributions and equivalence tests of metrics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from calibrant._support.errors import Note
+from calibrant._support.json_values import number, plain
+from calibrant._support.short_text import line_html
+from calibrant._support.typing import Floats
+from calibrant.results.result_text import format_level, format_limits, format_pvalues
+
+__all__ = ["Alternative", "Equivalence", "Estimate", "Interval", "Null"]
+
+Alternative: TypeAlias = Literal["greater", "two-sided"]
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """An estimate with its confidence interval and, where a calibrated model has a known value, the test against it.
+
+    Attributes
+    ----------
+    name : str
+    value, standard_error, low, high, level : float
+        The interval is value -+ t standard_error, with Student's t of `df` degrees of freedom. With too few rows
+        standard_error, low and high are NaN.
+    df : float
+        Infinite where the standard error is treated as known.
+    null, pvalue : float or None
+        Value expected if calibrated, and the two-sided p-value of the hypothesis that it is the true value.
+
+    See Also
+    --------
+    Interval, TestResult
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> slope = next(each for each in cb.evaluate(table).coefficients if each.name == "calibration slope")
+    >>> round(slope.value, 2), round(slope.low, 2), round(slope.high, 2)
+    (0.78, 0.59, 0.97)
+    """
+
+    name: str
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    level: float
+    df: float
+    null: float | None = None
+    pvalue: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return plain(self)
+
+    _repr_html_ = line_html
+
+    def __repr__(self) -> str:
+        value, limits = format_limits("", self.value, self.low, self.high)
+        shown = f"{format_level(self.level, 'CI')} {limits}" if limits else "no interval"
+        return f"Estimate({', '.join([f'{self.name} = {value}', shown, *self._pvalues()])})"
+
+    def _pvalues(self) -> list[str]:
+        return [] if self.pvalue is None else format_pvalues(self.pvalue)
+
+
+@dataclass(frozen=True, repr=False)
+class Interval:
+    """A value with its confidence interval; see `interval`.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    value : float
+        Value of the metric.
+    low, high : float
+        Limits of the interval.
+    level : float
+        Confidence level.
+    method : str
+        Method of the interval.
+    unit : str
+        "%" or "1".
+    n_resamples : int
+        Number of replicates.
+    spec : mapping
+        Specification of the metric.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    interval, Estimate
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.interval("ece", table, n_resamples=199, random_state=0)
+    >>> found.low <= found.value <= found.high, found.level
+    (True, 0.95)
+    """
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    level: float
+    method: str
+    unit: str
+    n_resamples: int
+    spec: Mapping[str, Any]
+    notes: tuple[Note, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return plain(self)
+
+    _repr_html_ = line_html
+
+    def __repr__(self) -> str:
+        value, limits = format_limits(self.unit, self.value, self.low, self.high, signed=self.low < 0)
+        shown = f"{format_level(self.level, 'CI')} {limits}" if limits else "no interval"
+        return f"Interval({self.metric} = {value}, {shown})"
+
+
+@dataclass(frozen=True, repr=False)
+class Null:
+    """Null distribution of a metric; see `null`.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    value : float
+        Value of the metric.
+    expected : float
+        Mean of the null distribution.
+    low, high : float
+        Null range.
+    pvalue : float
+        p-value of calibration.
+    alternative : {"greater", "two-sided"}
+        Deviations that count against calibration.
+    level : float
+        Share of the null distribution in the range.
+    unit : str
+        "%" or "1".
+    n_resamples : int
+        Number of replicates.
+    spec : mapping
+        Specification of the metric.
+    notes : tuple of Note
+        Notes about the input.
+    replicates : ndarray
+        Values of the replicates.
+
+    See Also
+    --------
+    null, NullDisplay
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.null("ece", table, n_resamples=199, random_state=0)
+    >>> found.low <= found.expected <= found.high
+    True
+    """
+
+    metric: str
+    value: float
+    expected: float
+    low: float
+    high: float
+    pvalue: float
+    alternative: Alternative
+    level: float
+    unit: str
+    n_resamples: int
+    spec: Mapping[str, Any]
+    notes: tuple[Note, ...] = ()
+    replicates: Floats = field(default_factory=lambda: np.empty(0), compare=False)
+
+    @property
+    def excess(self) -> float:
+        """The value minus the value expected if the model is calibrated."""
+        return self.value - self.expected
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields but the replicates as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return {**plain(self), **number("excess", self.excess)}
+
+    _repr_html_ = line_html
+
+    def __repr__(self) -> str:
+        value, limits = format_limits(self.unit, self.value, self.low, self.high, signed=self.low < 0)
+        shown = f"{format_level(self.level, 'null range')} {limits}" if limits else "no null range"
+        return f"Null({', '.join([f'{self.metric} = {value}', shown, *format_pvalues(self.pvalue)])})"
+
+
+@dataclass(frozen=True, repr=False)
+class Equivalence:
+    """Whether a metric is shown to lie within a margin; see `equivalence`.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    value, margin : float
+        Value of the metric and the margin.
+    pvalue : float
+        p-value of the hypothesis that the metric is at least the margin.
+    alpha : float
+        Significance level.
+    bound : float
+        Upper confidence limit of the metric.
+    unit : str
+        "%" or "1".
+    n_resamples : int
+        Number of replicates.
+    spec : mapping
+        Specification of the metric.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    equivalence, AbsoluteMargin
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.equivalence("ace", table, margin=0.2, n_resamples=199, random_state=0)
+    >>> found.within, found.bound < 0.2
+    (True, True)
+    """
+
+    metric: str
+    value: float
+    margin: float
+    pvalue: float
+    alpha: float
+    bound: float
+    unit: str
+    n_resamples: int
+    spec: Mapping[str, Any]
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def within(self) -> bool:
+        """Whether the data show that the metric lies within the margin: pvalue <= alpha."""
+        return self.pvalue <= self.alpha
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return {**plain(self), "within": self.within}
+
+    _repr_html_ = line_html
+
+    def __repr__(self) -> str:
+        value, limits = format_limits(self.unit, self.value, self.value, self.bound, signed=self.value < 0)
+        bound = f"upper bound {limits.partition(' to ')[2]}" if limits else "no bound"
+        shown = "within" if self.within else "not shown within"
+        margin = f"{self.margin:g}{' %' if self.unit == '%' else ''}"
+        texts = [f"{self.metric} = {value}", bound, f"{shown} the margin of {margin}"]
+        return f"Equivalence({', '.join(texts + format_pvalues(self.pvalue))})"

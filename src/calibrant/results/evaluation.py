@@ -1,0 +1,469 @@
+"""`Evaluation`: the result of `evaluate`, for any kind of forecast."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+from calibrant._support.cached_properties import cached_property
+from calibrant._support.errors import Note
+from calibrant._support.frame_output import frame_from_rows
+from calibrant._support.json_values import label as json_label
+from calibrant._support.json_values import number
+from calibrant._support.short_text import ResultMapping, result_mapping
+from calibrant.inference.multiplicity import benjamini_hochberg, holm
+from calibrant.results import sentences
+from calibrant.results.details import Details
+from calibrant.results.estimates import Estimate, Interval
+from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.metric_result import MetricResult
+from calibrant.results.settings import AbsoluteMargin, Settings
+from calibrant.results.sizes import mean_score, n_used, row_counts
+from calibrant.results.text import GroupTable, ResultText
+
+__all__ = ["SCHEMA_VERSION", "Details", "Evaluation", "to_json_text"]
+
+SCHEMA_VERSION = 3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """Calibration of one forecast: verdict, metrics, tests, groups and breakdowns; see `evaluate`.
+
+    Text, frame, JSON, figure and report read these results and recompute nothing.
+
+    Attributes
+    ----------
+    kind : str
+        binary, multiclass, labels, point or distribution.
+    table : ScoreTable, ClassTable, ConfusionTable or MeanTable
+        The evaluated rows.
+    metrics : mapping of name to MetricResult
+        Each metric with its confidence interval, its null distribution and an adjusted p-value.
+    breakdowns : mapping of name to Breakdown, BiasByBin or Coverage
+        For probabilities the `Breakdown` of each metric over bins, and always ECE, ACE and a test-based one; for
+        several classes those of the top label and of the classes with the largest deviations; for labels
+        "proportions"; for points "bias by bin"; for distributions also "coverage", if there are central intervals.
+    details : Details
+        Results that only this kind has: `BinaryDetails`, `MulticlassDetails`, `LabelsDetails`, `RegressionDetails`.
+    settings : Settings
+    groups : mapping
+        The evaluation of each group, by the values of `by`.
+    adjusted_pvalue : float or None
+        For a group, the p-value of its omnibus test, adjusted by Holm for the number of groups. It decides the verdict.
+    by : str or None
+        Name of the column of the groups.
+    group_factor : float
+        Factor of the p-values of a group.
+    own_notes : tuple of Note
+        Notes of this evaluation; `notes` has those of its parts too.
+
+    See Also
+    --------
+    evaluate, MetricResult, Comparison, Settings
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> result = cb.evaluate(table, n_resamples=99)
+    >>> result.verdict, result.n_rows
+    ('inconclusive', 300)
+    >>> round(result["ECE"].value, 4)
+    0.0467
+    """
+
+    kind: str
+    table: Any
+    metrics: Mapping[str, MetricResult]
+    breakdowns: Mapping[str, Any]
+    details: Details
+    settings: Settings
+    groups: "Mapping[Any, Evaluation]" = field(default_factory=dict)
+    by: str | None = None
+    adjusted_pvalue: float | None = None
+    group_factor: float = 1.0
+    own_notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("metrics", "breakdowns", "groups"):  # printed as short tables
+            object.__setattr__(self, name, result_mapping(getattr(self, name)))
+
+    def __getitem__(self, name: str) -> MetricResult:
+        try:
+            return self.metrics[name]
+        except KeyError:
+            raise KeyError(f"{name!r} is not a metric of this evaluation; it has {', '.join(self.metrics)}.") from None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows used."""
+        return n_used(self.table)
+
+    @property
+    def decision(self) -> Any:
+        """The tests behind the verdict: a `Decision`, or the `OmnibusTest` of points and distributions."""
+        return self.details.decision
+
+    @property
+    def equivalence(self) -> Any:
+        """The equivalence test: an `Equivalence`, or the `Deviation` of points and distributions."""
+        return self.details.equivalence
+
+    @property
+    def coefficients(self) -> tuple[Estimate, ...]:
+        """Calibration slope and intercepts with confidence intervals, where they are defined."""
+        return self.details.coefficients
+
+    @property
+    def pvalue(self) -> float:
+        """p-value of the omnibus test; in a group, adjusted for the number of groups. NaN if there is no test."""
+        return self.details.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
+
+    @cached_property
+    def tests(self) -> dict[str, TestResult]:
+        """All tests by name. Those behind the verdict come first; only they have an `adjusted_pvalue`."""
+        found = [*self.details.deciding_tests(self.group_factor), *self.details.other_tests]
+        return ResultMapping({test.name: test for test in found})
+
+    @property
+    def omnibus(self) -> TestResult:
+        """The omnibus test: the smallest p-value of its components, adjusted by Holm."""
+        pairs = [(test.adjusted_pvalue, test.statistic) for test in self.details.deciding_tests(1.0)]
+        known = [(p, statistic) for p, statistic in pairs if p is not None and not math.isnan(p)]
+        first = min(known, key=lambda pair: pair[0], default=(math.nan, math.nan))
+        return TestResult(first[1], self.details.pvalue, "omnibus test")
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the omnibus test rejects calibration."""
+        return self.pvalue <= self.settings.alpha
+
+    @property
+    def is_within_margin(self) -> bool:
+        """Whether the deviation is shown to lie within the margin."""
+        return bool(self.equivalence.within)
+
+    @property
+    def direction(self) -> str:
+        """Significant directions, comma-joined; '' if there is none.
+
+        overestimates or underestimates (calibration in the large, mean error), overconfident or underconfident (slope,
+        or width of predictive distributions), or local: a significant deviation of another kind.
+        """
+        return self.details.direction(self.settings.alpha, self.group_factor)
+
+    @property
+    def verdict(self) -> str:
+        """calibrated, negligible, miscalibrated or inconclusive; `evaluate` states the rule."""
+        if self.is_within_margin:
+            return "negligible" if self.is_significant else "calibrated"
+        return "miscalibrated" if self.is_significant else "inconclusive"
+
+    @property
+    def margin(self) -> float:
+        """The margin; `evaluate` states its unit for each kind."""
+        margin = self.settings.margin
+        return margin.value if isinstance(margin, AbsoluteMargin) else margin
+
+    @cached_property
+    def rows_to_decide(self) -> int | None:
+        """Number of further rows that would probably decide an inconclusive verdict; None for other verdicts."""
+        return self.details.rows_to_decide(self) if self.verdict == "inconclusive" else None
+
+    @property
+    def log_odds_error(self) -> Interval:
+        """The log-odds error with its confidence interval; for binary and multiclass probabilities."""
+        found: Interval | None = getattr(self.details, "log_odds_error", None)
+        if found is None:
+            raise self._undefined("log_odds_error", "'binary' or 'multiclass'", " Use .equivalence.")
+        return found
+
+    @property
+    def mean_score(self) -> float:
+        """Mean score of all rows; for binary probabilities."""
+        if self.kind != "binary":
+            raise self._undefined("mean_score", "'binary'")
+        return mean_score(self.table)
+
+    @property
+    def event_rate(self) -> float:
+        """Event rate of all rows; for binary probabilities."""
+        if self.kind != "binary":
+            raise self._undefined("event_rate", "'binary'")
+        return float(self.table.prevalence)
+
+    def _undefined(self, name: str, kinds: str, hint: str = "") -> AttributeError:
+        return AttributeError(f"kind must be {kinds} for {name}; got {self.kind!r}.{hint}")
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Notes about the input and the results."""
+        found: dict[tuple[str, str], Note] = {}
+        metrics = (notes for m in self.metrics.values() for notes in (m.interval.notes, m.null.notes))
+        for notes in (self.own_notes, *metrics, *(test.notes for test in self.details.other_tests)):
+            for note in notes:
+                if note.code != "few_events":  # the tests have it; here their resampling p-values are shown
+                    found.setdefault((note.code, note.template), note)
+        return tuple(found.values())
+
+    @cached_property
+    def adjusted(self) -> dict[Any, dict[str, float]]:
+        """For each group the p-value of its omnibus test, and the p-values adjusted for the number of groups."""
+        known = {name: g.details.pvalue for name, g in self.groups.items() if not math.isnan(g.details.pvalue)}
+        raw = list(known.values())
+        columns = zip(known, raw, holm(raw).tolist(), benjamini_hochberg(raw).tolist(), strict=True)
+        found = {name: {"pvalue": p, "holm": h, "benjamini_hochberg": b} for name, p, h, b in columns}
+        untested = dict.fromkeys(("pvalue", "holm", "benjamini_hochberg"), math.nan)
+        return {name: found.get(name, untested) for name in self.groups}
+
+    @cached_property
+    def worst_first(self) -> "dict[Any, Evaluation]":
+        """The groups, ordered by verdict (miscalibrated first), adjusted p-value and size of the deviation."""
+
+        def key(item: tuple[Any, Evaluation]) -> tuple[float, ...]:
+            group = item[1]
+            pvalue = 1.0 if math.isnan(group.pvalue) else group.pvalue
+            return sentences.severity(group.verdict), pvalue, -group.details.deviation
+
+        return dict(sorted(self.groups.items(), key=key))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all results and settings as plain data for JSON, with the same keys for every kind.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, with a ``schema_version``; NaN and infinite numbers are None.
+        """
+        result: dict[str, Any] = {
+            "schema_version": SCHEMA_VERSION,
+            "result": "evaluation",
+            "kind": self.kind,
+            "verdict": self.verdict,
+            "direction": self.direction,
+            "headline": self.headline(),
+            **number("pvalue", self.pvalue),
+            "n_rows": self.n_rows,
+            **row_counts(self.table),
+            **self.details.sizes(self.table),
+            "metrics": [metric.to_dict() for metric in self.metrics.values()],
+            "equivalence": self.equivalence.to_dict(),
+            "coefficients": [coefficient.to_dict() for coefficient in self.coefficients],
+            "tests": [test.to_dict() for test in self.tests.values()],
+            "breakdowns": {name: _finite(breakdown.to_dict()) for name, breakdown in self.breakdowns.items()},
+            "details": self.details.to_dict() | self._levels(),
+            "settings": self.settings.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
+            "by": self.by,
+        }
+        result["groups"] = [
+            {"group": json_label(name), "adjusted": _numbers(self.adjusted[name]), **group.to_dict()}
+            for name, group in self.groups.items()
+        ]
+        return result
+
+    def _levels(self) -> dict[str, Any]:
+        """Return the levels of calibration for JSON; groups have none, because a curve for each of many is slow."""
+        levels = None if self.adjusted_pvalue is not None else getattr(self.details, "levels", None)
+        return {} if levels is None else {"levels": levels.to_dict()}
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text.
+
+        Returns
+        -------
+        str
+            JSON text; NaN and infinite numbers are null.
+        """
+        return to_json_text(self.to_dict())
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return one row per metric and group: value, interval, null range, p-value.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            One row per metric of all rows (group "all"), then one per metric of each group.
+        """
+        rows = self.rows(group="all")
+        rows += [row for name, group in self.groups.items() for row in group.rows(group=str(name))]
+        return frame_from_rows(rows, backend)
+
+    def rows(self, **columns: Any) -> list[dict[str, Any]]:
+        """Return one row per metric, with further columns before it.
+
+        Parameters
+        ----------
+        **columns
+            Columns to put first, by name; their values are repeated in each row.
+
+        Returns
+        -------
+        list of dict
+            One dict of column names and values per metric.
+        """
+        about = {
+            **self.details.frame_columns(self.table),
+            "verdict": self.verdict,
+            "direction": self.direction,
+        }
+        return [{**columns, **metric.to_row(), **about} for metric in self.metrics.values()]
+
+    def plot(self, *, fig: Any = None) -> Any:
+        """Draw the verdict and the diagrams behind it; return a `calibrant.plots.EvaluationDisplay`.
+
+        Parameters
+        ----------
+        fig : Figure or SubFigure, optional
+            Figure to draw in; by default a new one.
+
+        Returns
+        -------
+        EvaluationDisplay
+            The display, drawn; ``display.figure_`` is the figure.
+        """
+        from calibrant import plots
+
+        return plots.EvaluationDisplay(self).plot(fig=fig)
+
+    def to_html(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        title: str = "Calibration report",
+        audit: Any = None,
+        monitor: Any = None,
+    ) -> str:
+        """Return the report as one self-contained HTML page; write it to `path` if given.
+
+        Equal results give identical pages.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; an existing file is replaced, completely or not at all.
+        title : str, default="Calibration report"
+            Title of the page.
+        audit : Audit, optional
+            Adds a section on segments. It must be of the same rows and forecast: an audit with another number of rows,
+            mean forecast or mean outcome is an error.
+        monitor : Monitor, optional
+            Adds a section on the monitored model.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        from calibrant import report
+
+        return report.write_evaluation(self, path, title=title, audit=audit, monitor=monitor)
+
+    def __repr__(self) -> str:
+        return self._text().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._text().to_html()
+
+    def _text(self) -> ResultText:
+        return ResultText(
+            self.headline(),
+            [*self.sentences(), self.sizes_text()],
+            self.cells(),
+            list(self.reasons()),
+            self.notes,
+            groups=self.group_table(),
+        )
+
+    def headline(self) -> str:
+        """Return the verdict in one line.
+
+        Returns
+        -------
+        str
+            "Verdict: ", and the verdict with its direction.
+        """
+        return f"Verdict: {self.details.headline(self)}"
+
+    def sentences(self) -> list[str]:
+        """Return sentences that explain the verdict.
+
+        Returns
+        -------
+        list of str
+            One sentence per element; empty for points and distributions, whose headline explains the verdict.
+        """
+        return self.details.sentences(self)
+
+    def sizes_text(self) -> str:
+        """Format the number of rows and the means of predictions and outcomes.
+
+        Returns
+        -------
+        str
+            One line, as in the printed result.
+        """
+        return self.details.sizes_text(self.table)
+
+    def cells(self) -> list[list[str]]:
+        """Return the table of metrics as text; its first row is the header.
+
+        Returns
+        -------
+        list of lists of str
+            Name, value, interval, null range and adjusted p-value of each metric; empty text where one does not exist.
+        """
+        level = f"{100 * self.settings.confidence_level:g} % CI"
+        header = ["", "value", level, "expected if calibrated", "adjusted p"]
+        return [header, *([name, *metric.cells()] for name, metric in self.metrics.items())]
+
+    def reasons(self) -> Iterable[str]:
+        """State the tests behind the verdict, the coefficients and other tests.
+
+        Returns
+        -------
+        iterable of str
+            One sentence per element.
+        """
+        return self.details.reasons(self)
+
+    def group_table(self) -> GroupTable | None:
+        """Return the table of groups, worst first; None without groups. `to_frame` has all their metrics.
+
+        Returns
+        -------
+        GroupTable or None
+            Groups in the order of `worst_first`; None without groups.
+        """
+        if not self.groups:
+            return None
+        level = f"{100 * self.settings.confidence_level:g} %"
+        by = str(self.by or "group")
+        cells = [[str(name), *group.details.group_cells(group)] for name, group in self.worst_first.items()]
+        return GroupTable.build(by, [[by, *self.details.group_header(level)], *cells])
+
+
+def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
+    return {key: each for name, value in values.items() for key, each in number(name, value).items()}
+
+
+def _finite(value: Any) -> Any:
+    """Replace NaN and infinity by None in plain data."""
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_json_text(result: dict[str, Any]) -> str:
+    """Return plain data without NaN and infinity as JSON text."""
+    return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
