@@ -15,7 +15,7 @@ from calibrant._support.sql_dialects import DIALECTS  # noqa: E402
 from calibrant.cli import forecast_columns, options  # noqa: E402
 from calibrant.cli.main import COMMANDS, calibrant  # noqa: E402
 from calibrant.export.scored_files import calibrate_file  # noqa: E402
-from calibrant.kinds.base import KINDS
+from calibrant.kinds.base import KINDS  # noqa: E402
 from calibrant.monitor.service.service_settings import ServiceSettings  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,

@@ -34,6 +34,7 @@ READING = {
     *("UnbinnedMetric.spec", "UnbinnedMetric.unit", "part_to_spec", "_part_name", "plain_columns"),
     *("FromBinaryMetric.name", "FromBinaryMetric.spec", "_ProperScore.spec"),
     *("MulticlassBrier.name", "MulticlassLogLoss.name"),
+    "RejectionProfile.cells_per_bin",
     *("MetricValue.metric", "MetricValue.unit", "MetricValue.spec", "tests_scores"),
     *("Equivalence.within", "Null.excess", "Decision.pvalue", "Decision.direction", "Deviation.within"),
     *("Deviation.text", "Deviation.further_rows", "OmnibusTest.pvalue", "OmnibusTest._adjusted", "OmnibusTest.scale"),

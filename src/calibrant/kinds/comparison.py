@@ -93,6 +93,10 @@ class ComparedModels(Protocol):
         """Validate rows; return those that are used."""
         ...
 
+    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
+        """Return the forecast of each model, to be evaluated."""
+        ...
+
     @property
     def scores(self) -> Mapping[str, Metric]:
         """Metrics that are always compared, by name."""
@@ -145,7 +149,7 @@ def compare_models(
     rows = Rows.read(y_true, models.columns(y_true), cluster=cluster, **of_rows)
     used, sampled = _expand(models.check(rows))
     y = _complete(y_true, rows)
-    evaluations = {name: evaluate(y, forecast, cluster=cluster, **reading) for name, forecast in forecasts.items()}
+    evaluations = {name: evaluate(y, forecast, cluster=cluster, **reading) for name, forecast in models.forecasts(rows).items()}
     settings = next(iter(evaluations.values())).settings
     check_score_names(settings.metrics, models.scores)
     measured = models.measure(used, sampled)

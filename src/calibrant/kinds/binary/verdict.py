@@ -18,7 +18,7 @@ from calibrant.results.estimates import Equivalence, Interval, Null
 from calibrant.results.hypothesis_tests import OmnibusTest
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["AbsoluteMargin", "BinaryTests", "Decision", "Margin", "decide", "decide_without_tests"]
+__all__ = ["BinaryTests", "Decision", "decide", "decide_without_tests"]
 
 
 @dataclass(frozen=True, repr=False)

@@ -80,6 +80,10 @@ class DistributionModels:
         """Validate rows of numbers; return those that are used."""
         return check_means(rows)
 
+    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
+        """Return the forecast of each model."""
+        return self.models
+
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the coverage errors over levels, and CRPS (or pinball loss) and log score where they are defined."""
         y, forecasts = rows.y.values, rows.forecasts

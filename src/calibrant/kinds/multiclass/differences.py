@@ -107,6 +107,10 @@ class ProbabilityModels:
         """The Brier score and the log loss, which are always compared."""
         return {score.name: score for score in (MulticlassBrier(), MulticlassLogLoss())}
 
+    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
+        """Return the forecast of each model."""
+        return self.models
+
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return class-wise and top-label deviations, and Brier score and log loss."""
         code = class_labels.codes(rows.y, list(self.labels), "classes")

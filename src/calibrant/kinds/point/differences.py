@@ -71,6 +71,10 @@ class PointModels:
         """Validate rows of numbers; return those that are used."""
         return check_means(rows)
 
+    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
+        """Return the forecast of each model."""
+        return self.models
+
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the bias by bin, in standard deviations of the outcome, and squared and absolute errors."""
         tables = [MeanTable.from_rows(replace(rows, forecasts=(each,))) for each in rows.forecasts]
