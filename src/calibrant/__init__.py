@@ -26,7 +26,7 @@ _lazy = _LazyNames(
         "calibrators.trees": "TreeSmoothing",
         "calibrators.venn_abers": "VennAbers",
         "evaluation.audit.segment_audit": "audit",
-        "evaluation.comparison": "compare",
+        "evaluation.compare": "compare",
         "evaluation.decisions": "decisions",
         "evaluation.evaluate": "evaluate",
         "export.calibrator_files": "load save",

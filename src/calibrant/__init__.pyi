@@ -30,7 +30,7 @@ from calibrant.calibrators.thresholds import ProportionThreshold as ProportionTh
 from calibrant.calibrators.trees import TreeSmoothing as TreeSmoothing
 from calibrant.calibrators.venn_abers import VennAbers as VennAbers
 from calibrant.evaluation.audit.segment_audit import audit as audit
-from calibrant.evaluation.comparison import compare as compare
+from calibrant.evaluation.compare import compare as compare
 from calibrant.evaluation.decisions import decisions as decisions
 from calibrant.evaluation.evaluate import evaluate as evaluate
 from calibrant.export.calibrator_files import load as load
@@ -58,7 +58,6 @@ from calibrant.ingest.frames import from_frame as from_frame
 from calibrant.ingest.frames import tables_from_frame as tables_from_frame
 from calibrant.ingest.queries import from_query as from_query
 from calibrant.ingest.queries import tables_from_query as tables_from_query
-from calibrant.kinds.binary.verdict import AbsoluteMargin as AbsoluteMargin
 from calibrant.metrics import bins as bins
 from calibrant.metrics import costs as costs
 from calibrant.metrics import losses as losses
@@ -115,6 +114,7 @@ from calibrant.monitor.client import MonitorClient as MonitorClient
 from calibrant.monitor.model_monitor import Monitor as Monitor
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.evaluation import Evaluation as Evaluation
+from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
 from calibrant.tables.collection import Tables as Tables
 from calibrant.tables.score_table import ScoreTable as ScoreTable
 from calibrant.versions import __version__ as __version__

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation import groups as group_evaluation
+from calibrant.evaluation import group_evaluation
 from calibrant.inference import resampling
 from calibrant.inference.design import Design
 from calibrant.kinds.binary.verdict import decide

@@ -12,7 +12,7 @@ from calibrant.inference.estimates import from_influence
 from calibrant.inference.regression.bias_by_bin import bias_by_bin
 from calibrant.metrics import point
 from calibrant.metrics.rec_curve import ErrorTolerance
-from calibrant.results.estimates import Estimate
+from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["TradeOff", "cross_validated_trade_off"]

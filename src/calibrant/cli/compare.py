@@ -71,7 +71,7 @@ def _compare_scores(
     source: Source, cluster: str | None, settings: dict[str, Any]
 ) -> "tuple[Comparison, dict[str, int], list[dict[str, Any]]]":
     """Compare scores of one event; also return numbers of rows and the checksums of the files."""
-    from calibrant.evaluation.comparison import compare as compare_scores
+    from calibrant.evaluation.compare import compare as compare_scores
 
     _check_count(source.option, source.scores)
     rows = source.read_rows(*([] if cluster is None else [cluster]), whole=True)
@@ -88,7 +88,7 @@ def _compare_forecasts(
 ) -> "tuple[Comparison, dict[str, int], list[dict[str, Any]]]":
     """Compare forecasts of any kind but binary, on the rows that have all of them."""
     from calibrant.cli.forecast_rows import read_forecasts
-    from calibrant.evaluation.comparison import compare as compare_forecasts
+    from calibrant.evaluation.compare import compare as compare_forecasts
 
     rows = read_forecasts(source, cluster=cluster)
     _check_count(source.option, [model.name for model in rows.models])

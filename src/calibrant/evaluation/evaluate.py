@@ -9,8 +9,8 @@ from numpy.random import SeedSequence
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
-from calibrant.evaluation.groups import evaluate_groups
-from calibrant.evaluation.settings import check_settings
+from calibrant.evaluation.group_evaluation import evaluate_groups
+from calibrant.evaluation.settings_resolution import check_settings
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.kinds.base import FEWER_RESAMPLES, GroupedSample, Kind, kind_of
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins

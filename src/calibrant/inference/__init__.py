@@ -39,7 +39,7 @@ _lazy = _LazyNames(
         "kinds.point.details": "RegressionDetails",
         "kinds.point.deviations": "Deviation",
         "results.comparison": "Difference",
-        "results.estimates": "Equivalence Estimate Interval Null",
+        "results.uncertainty": "Equivalence Estimate Interval Null",
         "results.hypothesis_tests": "OmnibusTest TestResult",
         "results.metric_result": "MetricResult",
         "results.settings": "AbsoluteMargin Settings",

@@ -25,8 +25,8 @@ from calibrant.metrics.bins import Bins, Quantile, check_bins
 from calibrant.metrics.cumulative import ecce
 from calibrant.metrics.registry import MetricLike
 from calibrant.metrics.slope_intercept import Logits
-from calibrant.results.estimates import Alternative
 from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.uncertainty import Alternative
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options, takes_rows

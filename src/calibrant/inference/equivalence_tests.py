@@ -12,7 +12,7 @@ from calibrant.inference.replicates import Replicates
 from calibrant.inference.resampling import check_resamples
 from calibrant.inference.samples import read_sample
 from calibrant.metrics.registry import MetricLike, as_metric
-from calibrant.results.estimates import Equivalence
+from calibrant.results.uncertainty import Equivalence
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["equivalence", "equivalence_from_replicates"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from calibrant._support.arrays import power_of_two
 from calibrant._support.typing import Floats, Ints
-from calibrant.results.estimates import Estimate
+from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["FEWEST_EQUAL", "from_error", "from_influence"]

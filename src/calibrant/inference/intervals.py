@@ -19,7 +19,7 @@ from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.samples import Sample, read_sample
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.registry import MetricLike, as_metric
-from calibrant.results.estimates import Interval
+from calibrant.results.uncertainty import Interval
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["bootstrap_metric", "interval", "interval_from_replicates"]

@@ -12,7 +12,7 @@ from calibrant._support.logits import expit
 from calibrant.inference.curves.calibration_curves import CalibrationCurve, spline_curve
 from calibrant.inference.design import Design
 from calibrant.metrics.local_regression import group_scores
-from calibrant.results.estimates import Estimate
+from calibrant.results.uncertainty import Estimate
 
 __all__ = ["CalibrationLevels", "calibration_in_the_large", "calibration_levels", "coefficients"]
 

@@ -14,7 +14,7 @@ from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.samples import read_sample
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
-from calibrant.results.estimates import Alternative, Null
+from calibrant.results.uncertainty import Alternative, Null
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["default_alternative", "null", "null_from_replicates", "null_pvalue", "resampling_pvalue"]

@@ -18,7 +18,7 @@ from calibrant.metrics.registry import MetricLike
 from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
 from calibrant.plots._inputs import predict_scores, result_table, shared_metric
 from calibrant.plots._palette import ACCEPTED, blend, event_colour
-from calibrant.results.estimates import Null
+from calibrant.results.uncertainty import Null
 from calibrant.tables.table_functions import read_score_table, row_options
 
 __all__ = ["NullDisplay"]

@@ -20,7 +20,7 @@ _lazy = _LazyNames(
         "forecasts.protocol": "Forecast",
         "forecasts.transformed": "Stretched Warped",
         "inference.regression.bias_by_bin": "BiasByBin bias_by_bin tce",
-        "results.estimates": "Estimate",
+        "results.uncertainty": "Estimate",
         "inference.regression.point_line": "LinearFit slope_intercept",
         "inference.regression.uniformity": "anderson_darling chi_square kolmogorov_smirnov",
         "metrics.coverage": "Coverage coverage sharpness",

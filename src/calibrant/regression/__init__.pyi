@@ -69,5 +69,5 @@ from calibrant.metrics.rec_curve import ErrorTolerance as ErrorTolerance
 from calibrant.metrics.rec_curve import RECCurve as RECCurve
 from calibrant.metrics.rec_curve import error_tolerance as error_tolerance
 from calibrant.metrics.rec_curve import rec_curve as rec_curve
-from calibrant.results.estimates import Estimate as Estimate
+from calibrant.results.uncertainty import Estimate as Estimate
 from calibrant.tables.mean_table import MeanTable as MeanTable

@@ -9,9 +9,9 @@ from calibrant._support.formatting import round_up
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results import deviation_sentences as regression_sentences
 from calibrant.results import sentences
-from calibrant.results.estimates import Estimate, Interval
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.sizes import n_rows
+from calibrant.results.uncertainty import Estimate, Interval
 
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation

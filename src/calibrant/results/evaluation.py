@@ -16,12 +16,12 @@ from calibrant._support.short_text import ResultMapping, result_mapping
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.results import sentences
 from calibrant.results.details import Details
-from calibrant.results.estimates import Estimate, Interval
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.sizes import mean_score, n_used, row_counts
 from calibrant.results.text import GroupTable, ResultText
+from calibrant.results.uncertainty import Estimate, Interval
 
 __all__ = ["SCHEMA_VERSION", "Details", "Evaluation", "to_json_text"]
 

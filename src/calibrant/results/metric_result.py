@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
 from calibrant._support.json_values import number
 from calibrant._support.short_text import line_html
-from calibrant.results.estimates import Interval, Null
+from calibrant.results.uncertainty import Interval, Null
 
 __all__ = ["MetricResult"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from calibrant._support.formatting import format_pvalue, p_text, round_up
 from calibrant.inference.levels import CalibrationLevels
-from calibrant.results.estimates import Estimate, Interval
 from calibrant.results.sizes import mean_score
+from calibrant.results.uncertainty import Estimate, Interval
 
 __all__ = [
     "UNBOUNDED",

@@ -27,8 +27,8 @@ from calibrant.inference.residual_tests import (
 )
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import PAVA, PAVABC, MeanBins, Quantile
-from calibrant.results.estimates import Estimate
 from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable
 

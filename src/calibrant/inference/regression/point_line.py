@@ -10,8 +10,8 @@ from calibrant._support.option_checks import check_share
 from calibrant._support.pieces import gram
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.estimates import FEWEST_EQUAL, from_error
-from calibrant.results.estimates import Estimate
 from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable, need_rows, take_rows
 
 __all__ = ["LinearFit", "determines_line", "fitted_line", "slope_intercept"]

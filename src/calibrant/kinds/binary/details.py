@@ -31,10 +31,10 @@ from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.rejection_profile import RejectionProfile
 from calibrant.results import sentences
 from calibrant.results.details import LogOddsDetails
-from calibrant.results.estimates import Equivalence, Estimate
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.sizes import mean_score, n_rows, rows_text
+from calibrant.results.uncertainty import Equivalence, Estimate
 from calibrant.tables.score_table import ScoreTable
 
 if TYPE_CHECKING:

@@ -31,10 +31,10 @@ from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
-from calibrant.results.estimates import Equivalence, Interval, Null
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import AbsoluteMargin, Settings
+from calibrant.results.uncertainty import Equivalence, Interval, Null
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 

@@ -14,8 +14,8 @@ from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.resampling import uses_threads
 from calibrant.inference.residual_tests import residual_test
 from calibrant.metrics.log_odds import LogOddsError
-from calibrant.results.estimates import Equivalence, Interval, Null
 from calibrant.results.hypothesis_tests import OmnibusTest
+from calibrant.results.uncertainty import Equivalence, Interval, Null
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["BinaryTests", "Decision", "decide", "decide_without_tests"]

@@ -17,7 +17,7 @@ from calibrant.inference.squared_deviations import (
     SampledRows,
     share_deviation,
 )
-from calibrant.kinds.comparison import Deviations, RowLosses, column_name, compare_models
+from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
 from calibrant.metrics.metric import Metric
 from calibrant.results.comparison import Comparison, ComparisonTerms
 from calibrant.results.settings import Settings

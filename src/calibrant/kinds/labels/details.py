@@ -13,9 +13,9 @@ from calibrant.kinds.labels.verdict import ClassProportion, ProportionDecision
 from calibrant.kinds.point.deviations import Deviation
 from calibrant.results import deviation_sentences as regression_sentences
 from calibrant.results.details import DeviationDetails
-from calibrant.results.estimates import Estimate
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.sizes import n_rows, rows_text
+from calibrant.results.uncertainty import Estimate
 from calibrant.tables.confusion_table import ConfusionTable
 
 if TYPE_CHECKING:

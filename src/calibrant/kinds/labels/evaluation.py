@@ -12,10 +12,10 @@ from calibrant.kinds.labels.details import LabelsDetails
 from calibrant.kinds.labels.rows import Sample
 from calibrant.kinds.labels.verdict import ProportionDecision, decide_proportions
 from calibrant.metrics.labels import Proportions
-from calibrant.results.estimates import Interval, Null
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import Settings
+from calibrant.results.uncertainty import Interval, Null
 
 __all__ = ["evaluate"]
 

@@ -11,9 +11,9 @@ from calibrant._support.short_text import short_repr
 from calibrant.kinds.multiclass.verdict import ClassDecision, MulticlassDecision
 from calibrant.results import sentences
 from calibrant.results.details import LogOddsDetails
-from calibrant.results.estimates import Equivalence, Estimate
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.sizes import n_rows, rows_text
+from calibrant.results.uncertainty import Equivalence, Estimate
 from calibrant.tables.class_table import ClassTable
 
 if TYPE_CHECKING:

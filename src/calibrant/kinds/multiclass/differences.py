@@ -18,9 +18,9 @@ from calibrant.inference.squared_deviations import (
     SampledRows,
     cell_deviation,
 )
-from calibrant.kinds.comparison import Deviations, RowLosses, column_name, compare_models
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.verdict import NAME
+from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
 from calibrant.metrics.log_odds import LogOddsBins, logits
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss

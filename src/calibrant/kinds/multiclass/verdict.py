@@ -26,8 +26,8 @@ from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.relevance import ClasswiseDeviation
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.log_odds import LogOddsError
-from calibrant.results.estimates import Equivalence, Interval, Null
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
+from calibrant.results.uncertainty import Equivalence, Interval, Null
 
 __all__ = ["ClassDecision", "Confusion", "MulticlassDecision", "decide_classes"]
 

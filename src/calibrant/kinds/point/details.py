@@ -15,9 +15,9 @@ from calibrant.kinds.point.deviations import Deviation
 from calibrant.metrics.point_decomposition import MSEDecomposition
 from calibrant.results import deviation_sentences as regression_sentences
 from calibrant.results.details import DeviationDetails
-from calibrant.results.estimates import Estimate
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 from calibrant.results.sizes import n_rows, rows_text
+from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from calibrant.inference.squared_deviations import (
     SampledRows,
     cell_deviation,
 )
-from calibrant.kinds.comparison import Deviations, RowLosses, column_name, compare_models
+from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.metric import Metric

@@ -32,11 +32,11 @@ from calibrant.metrics import point as means
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.pit import transforms
 from calibrant.metrics.point_decomposition import mse_decomposition
-from calibrant.results.estimates import Estimate
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import Settings
+from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["evaluate"]

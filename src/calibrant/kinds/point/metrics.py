@@ -23,9 +23,9 @@ from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.coverage import Coverage, coverage
 from calibrant.metrics.metric import Metric
-from calibrant.results.estimates import Estimate, Interval, Null
 from calibrant.results.hypothesis_tests import OmnibusTest
 from calibrant.results.metric_result import MetricResult
+from calibrant.results.uncertainty import Estimate, Interval, Null
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["coverage_by_level", "estimate_metrics", "metric_results", "resampled_metrics"]

@@ -7,7 +7,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
 from calibrant.evaluation.evaluate import check_options, evaluate_rows
-from calibrant.evaluation.settings import check_settings
+from calibrant.evaluation.settings_resolution import check_settings
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.kinds.base import Kind, kind_of
 from calibrant.metrics.costs import Cost

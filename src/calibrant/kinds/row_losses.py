@@ -149,7 +149,9 @@ def compare_models(
     rows = Rows.read(y_true, models.columns(y_true), cluster=cluster, **of_rows)
     used, sampled = _expand(models.check(rows))
     y = _complete(y_true, rows)
-    evaluations = {name: evaluate(y, forecast, cluster=cluster, **reading) for name, forecast in models.forecasts(rows).items()}
+    evaluations = {
+        name: evaluate(y, forecast, cluster=cluster, **reading) for name, forecast in models.forecasts(rows).items()
+    }
     settings = next(iter(evaluations.values())).settings
     check_score_names(settings.metrics, models.scores)
     measured = models.measure(used, sampled)
