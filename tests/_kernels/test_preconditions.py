@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cb
 from calibrant import _kernels
-from calibrant._kernels import reference, reference_replicates, reference_weighted
+from calibrant._kernels import reference, reference_replicates
 
 compiled_only = pytest.mark.skipif(_kernels.KERNEL != "compiled", reason="needs the compiled kernel")
 
@@ -83,8 +83,8 @@ REPLICATES = {
     "many bins": lambda r: make(r, Plan(quantiles=[2**40])),
     "level": lambda r: make(r, Plan(blocks=[Blocks(1, 5, -0.1)])),
     "coefficients": lambda r: make(r, Plan(linear=[(SCORE[:2], SCORE)])),
-    "gaps": lambda r: make(r, Plan(fixed=[ints(0, 2)], gaps=[_kernels.MeanGap(1, True)])),
-    "negative gaps": lambda r: make(r, Plan(quantiles=[2], gaps=[_kernels.MeanGap(-1, True)])),
+    "gaps": lambda r: make(r, Plan(fixed=[ints(0, 2)], gaps=[(1, True)])),
+    "negative gaps": lambda r: make(r, Plan(quantiles=[2], gaps=[(-1, True)])),
     "rows not drawn": lambda r: make(r, by_rows=False).simulate(1, 0, 2),
     "measured events": lambda r: make(r, Plan(blocks=[Blocks(1, 5, 0.05)])).measure(N[None], ints(0, 9, 1)[None]),
     "measured total": lambda r: make(r).measure(ints(2**62, 2**62, 1)[None], K[None]),
@@ -118,12 +118,12 @@ CRITICAL = np.linspace(3.8, 5, 9)
 TIMES = np.ones((1, 4), dtype=np.uint8)
 
 
-def weigh(make, plan=_kernels.WeightedPlan(), rows=(SCORE, ROWS, WEIGHT, EVENT)):  # noqa: B008  (frozen)
+def weigh(make, plan=_kernels.Plan(), rows=(SCORE, ROWS, WEIGHT, EVENT)):  # noqa: B008  (frozen)
     return make(*rows, plan)
 
 
 def blocks(critical, step):
-    return _kernels.WeightedPlan(blocks=[_kernels.WeightedBlocks(-1, 0.05, 0, -1, 0.2, critical, step)])
+    return _kernels.Plan(blocks=[_kernels.WeightedBlocks(-1, 0.05, 0, -1, 0.2, critical, step)])
 
 
 WEIGHTED = {
@@ -137,15 +137,15 @@ WEIGHTED = {
     "event": lambda w: weigh(w, rows=(SCORE, ROWS, WEIGHT, EVENT + np.uint8(1))),
     "weight 0": lambda w: weigh(w, rows=(SCORE, ROWS, WEIGHT - 1, EVENT)),
     "infinite weight": lambda w: weigh(w, rows=(SCORE, ROWS, WEIGHT * np.inf, EVENT)),
-    "starts": lambda w: weigh(w, _kernels.WeightedPlan(fixed=[ints(0, 7)])),
-    "bins": lambda w: weigh(w, _kernels.WeightedPlan(quantiles=[0])),
-    "coefficients": lambda w: weigh(w, _kernels.WeightedPlan(linear=[(SCORE[:2], SCORE)])),
+    "starts": lambda w: weigh(w, _kernels.Plan(fixed=[ints(0, 7)])),
+    "bins": lambda w: weigh(w, _kernels.Plan(quantiles=[0])),
+    "coefficients": lambda w: weigh(w, _kernels.Plan(linear=[(SCORE[:2], SCORE)])),
     "critical values": lambda w: weigh(w, blocks(CRITICAL[:3], 0.1)),
     "step": lambda w: weigh(w, blocks(CRITICAL, 0.0)),
-    "drawn columns": lambda w: weigh(w).resample(TIMES[:, :2], None),
-    "order": lambda w: weigh(w).resample(TIMES, np.array([0, 1, 2, 4], dtype=np.int32)),
-    "negative order": lambda w: weigh(w).resample(TIMES, np.array([0, 1, 2, -1], dtype=np.int32)),
-    "negative draws": lambda w: weigh(w).resample(-TIMES.astype(np.int32), None),
+    "drawn columns": lambda w: weigh(w)(TIMES[:, :2], None),
+    "order": lambda w: weigh(w)(TIMES, np.array([0, 1, 2, 4], dtype=np.int32)),
+    "negative order": lambda w: weigh(w)(TIMES, np.array([0, 1, 2, -1], dtype=np.int32)),
+    "negative draws": lambda w: weigh(w)(-TIMES.astype(np.int32), None),
 }
 SHARES = np.array([[0.2, 0.5, 1.0], [0.0, 0.0, 0.3]])
 CLASSES = {
@@ -196,7 +196,7 @@ def test_wrong_signed_sums_raise_the_same_error_on_both_kernels(case):
 @compiled_only
 @pytest.mark.parametrize("case", WEIGHTED)
 def test_wrong_weighted_rows_raise_the_same_error_on_both_kernels(case):
-    makers = (_kernels.weighted_replicates, reference_weighted.weighted_replicates)
+    makers = (_kernels.weighted_replicates, reference_replicates.weighted_replicates)
     texts = [message(WEIGHTED[case], make) for make in makers]
     assert texts[0] == texts[1]
 

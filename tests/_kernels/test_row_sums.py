@@ -1,22 +1,25 @@
-"""Sums over rows in any order, bitwise those of tables, on both kernels and both instruction sets."""
+"""Sums over rows in any order, bitwise those of tables, on all instruction sets; the reference leaves them to tables."""
 
 import hashlib
 import os
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from kernel_results import agree
 
 import calibrant as cb
 from calibrant import _kernels
-from calibrant._kernels import exact_sums, reference
+from calibrant._kernels import reference
 
 KERNELS = [_kernels] if _kernels.KERNEL == "reference" else [_kernels, reference]
+compiled_only = pytest.mark.skipif(_kernels.KERNEL != "compiled", reason="needs the compiled kernel")
 EDGES = [b / 10 for b in range(11)]
 score = st.floats(0, 1) | st.sampled_from([*EDGES, *np.nextafter(EDGES[:-1], 2), *np.nextafter(EDGES[1:], 0), 1e-9])
 LABELS = ("int64", "int32", "int16", "int8", "float64", "float32")
@@ -45,28 +48,28 @@ def test_row_sums_are_those_of_the_table_in_any_order(given_rows, bins, random):
     p, y = given_rows
     order = list(range(p.size))
     random.shuffle(order)
-    found = [
-        kernel.row_sums(*columns, edges_of(bins)) for kernel in KERNELS for columns in ((p, y), (p[order], y[order]))
-    ]
-    assert all(same(found[0], other) for other in found)
-    if found[0] is None:
+    assert reference.row_sums(p, y, edges_of(bins)) is None
+    found, shuffled = (_kernels.row_sums(*rows, edges_of(bins)) for rows in ((p, y), (p[order], y[order])))
+    assert same(found, shuffled)
+    if found is None:
         return
-    n, k, total = found[0]
+    n, k, total = found
     partition = cb.EqualWidth(bins)(cb.ScoreTable.from_arrays(y, p))
     assert same((n[n > 0], k[n > 0]), (partition.n, partition.k))
     assert np.array_equal(total[n > 0], partition._sums[2])
+    place = np.searchsorted(edges_of(bins)[1:-1], p.astype(float), side="right")
+    exact = [float(sum(map(Fraction, p[place == b].tolist()))) for b in range(bins)]
+    assert total == pytest.approx(exact, rel=1e-15, abs=0)
 
 
 @given(rows())
 def test_row_errors_are_those_of_the_table(given_rows):
     p, y = given_rows
-    found = [kernel.row_squared_errors(p, y) for kernel in KERNELS]
-    assert all(other == found[0] for other in found)
-    table = cb.ScoreTable.from_arrays(y, p)
-    of_table = {kernel.squared_errors(table.score, table.n, table.k) for kernel in KERNELS}
-    assert len(of_table) == 1
-    if found[0] is not None:
-        assert found[0] == (table.positives, of_table.pop())
+    assert reference.row_squared_errors(p, y) is None
+    table, found = cb.ScoreTable.from_arrays(y, p), _kernels.row_squared_errors(p, y)
+    of_table = [kernel.squared_errors(table.score, table.n, table.k) for kernel in KERNELS]
+    assert agree(of_table[0], of_table[-1])
+    assert found in (None, (table.positives, of_table[0]))
 
 
 @given(st.lists(st.floats(2.0**-20, 1), min_size=1, max_size=50))
@@ -74,8 +77,9 @@ def test_sums_are_the_nearest_doubles(values):
     """Numbers of at least 2^-20 are multiples of 2^-72, so nothing is lost before the sum is rounded."""
     total = sum(map(Fraction, values))
     table = cb.ScoreTable.from_counts(values, [1] * len(values), [0] * len(values))
-    for kernel in KERNELS:
-        assert kernel.bin_sums(table.score, table.n, table.k, np.array([0]))[2][0] == float(total)
+    sums = [kernel.bin_sums(table.score, table.n, table.k, np.array([0])) for kernel in KERNELS]
+    assert agree(sums[0], sums[-1])
+    assert sums[0][2][0] == (float(total) if _kernels.KERNEL == "compiled" else pytest.approx(float(total)))
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 2**29)), min_size=1, max_size=8))
@@ -83,7 +87,7 @@ def test_many_equal_rows_are_added_exactly(pairs):
     scores, counts = zip(*pairs, strict=True)
     table = cb.ScoreTable.from_counts(scores, counts, counts)
     sums = [kernel.bin_sums(table.score, table.n, table.k, np.array([0])) for kernel in KERNELS]
-    assert all(same(sums[0], other) for other in sums)
+    assert agree(sums[0], sums[-1])
     total = float(sum(Fraction(p) * n for p, n in pairs))
     assert sums[0][2][0] == pytest.approx(total, rel=1e-15, abs=0)
 
@@ -137,22 +141,19 @@ def digest():
     return hashlib.sha256(b"".join(np.asarray(c).tobytes() for sums in found for c in sums)).hexdigest()
 
 
+@compiled_only
 @pytest.mark.parametrize("instructions", ["", "generic"])
 def test_both_instruction_sets_give_the_same_bytes(instructions):
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import test_row_sums as t; print(t.digest())"
+    code = "import sys; sys.path[:0] = sys.argv[1:]; import test_row_sums as t; print(t.digest())"
+    here = Path(__file__).parent
     child = subprocess.run(
-        [sys.executable, "-c", code, os.path.dirname(__file__)],
+        [sys.executable, "-c", code, str(here), str(here.parent)],
         env={**os.environ, "CALIBRANT_INSTRUCTIONS": instructions},
         capture_output=True,
         text=True,
         check=True,
     )
     assert child.stdout.strip() == digest()
-
-
-def test_totals_beyond_the_limit_are_not_rounded():
-    assert exact_sums.round_or([2**78], np.array([2**31]), None) is None
-    assert exact_sums.round_or([2**78], np.array([1]), None) == [1.0]
 
 
 # The lower-case functions.
@@ -176,8 +177,9 @@ def test_functions_of_arrays_equal_those_of_tables_bitwise(function, columns, mo
     repeated = function(np.repeat(y, frequency), np.repeat(p, frequency))
     assert repeated == function(y, p, frequency=frequency)
     assert function(y, p, missing="raise") == function(list(y), list(p)) == expected
-    monkeypatch.setattr(cb.ScoreTable, "from_arrays", None)  # the rest needs no table
-    monkeypatch.setattr(_kernels, "count", None)
+    if _kernels.KERNEL == "compiled":  # then the rest needs no table
+        monkeypatch.setattr(cb.ScoreTable, "from_arrays", None)
+        monkeypatch.setattr(_kernels, "count", None)
     assert (
         function(y, p) == function(y[::-1], p[::-1]) == function(y == 1, p) == function(y.astype("u2"), p) == expected
     )

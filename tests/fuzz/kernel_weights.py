@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._kernels import reference_weighted
+from calibrant._kernels import reference_replicates
 from tests.fuzz.choices import STRANGE, Choices
 
 WEIGHTED = ("weighted_replicates",)
@@ -18,8 +18,8 @@ CRITICAL = 3.8 / (1 - np.linspace(0, 0.6, 40)) ** 2
 def weighted_calls(arguments: Any) -> list[Callable[[], Any]]:
     """Return the call of each kernel."""
     table, drawn = arguments
-    makers = (_kernels.weighted_replicates, reference_weighted.weighted_replicates)
-    return [lambda make=make: make(*table).resample(*drawn) for make in makers]
+    makers = (_kernels.weighted_replicates, reference_replicates.weighted_replicates)
+    return [lambda make=make: make(*table)(*drawn) for make in makers]
 
 
 def weighted_arguments(choices: Choices) -> Any:
@@ -41,12 +41,12 @@ def weighted_arguments(choices: Choices) -> Any:
     return (score, rows, weight, event, _plan(choices, score)), _draws(choices, rng, size)
 
 
-def _plan(choices: Choices, score: Any) -> _kernels.WeightedPlan:
+def _plan(choices: Choices, score: Any) -> _kernels.Plan:
     inner = [choices.whole(0, score.size) for _ in range(choices.whole(0, 4))]
     limits = [choices.pick((-1.0, -1.0, 0.0, 2.5, 40.0)) for _ in range(2)]
     shares = [choices.pick((0.0, 0.05, 0.3)), choices.pick((0.0, 1.0)), choices.pick((0.2, 1.0))]
     blocks = _kernels.WeightedBlocks(limits[0], *shares[:2], limits[1], shares[2], CRITICAL, 0.01)
-    return _kernels.WeightedPlan(
+    return _kernels.Plan(
         fixed=[np.sort(np.array([0, *inner], dtype=np.int64))],
         quantiles=[choices.whole(0, 5)] if choices.whole(0, 1) else [],
         blocks=[blocks] if choices.whole(0, 2) else [],
@@ -57,7 +57,7 @@ def _plan(choices: Choices, score: Any) -> _kernels.WeightedPlan:
 def _draws(choices: Choices, rng: Any, size: int) -> Any:
     columns = choices.whole(1, 9) if choices.whole(0, 1) else size
     kind = choices.pick((np.uint8, np.uint8, np.int32))
-    drawn = rng.integers(0, choices.pick((1, 2, 5, 256)), (choices.whole(0, 3), columns)).astype(kind)
+    drawn = rng.integers(0, choices.pick((1, 2, 5, 256)), (choices.whole(1, 3), columns)).astype(kind)
     if drawn.size and kind is np.int32 and choices.whole(0, 15) == 0:
         drawn[0, 0] = -1
     if columns == size and choices.whole(0, 1):

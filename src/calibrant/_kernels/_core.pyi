@@ -3,7 +3,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._kernels.replicate_sums import Bytes, Order, WeightedBlocks
+from calibrant._kernels.interface import Bytes, Order, WeightedBlocks
 from calibrant._support.typing import Floats, Ints, Weights
 
 def count(score: NDArray[Any], label: NDArray[Any], threads: int) -> tuple[Floats, Ints, Ints] | None: ...

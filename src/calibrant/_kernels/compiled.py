@@ -1,28 +1,36 @@
-"""The compiled kernel; `reference` documents each function."""
+"""The compiled kernel; `reference` and `reference_replicates` document each function."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._kernels import _core
-from calibrant._kernels.group_tables import Codes, GroupTables
-from calibrant._kernels.replicate_sums import (
+from calibrant._kernels._core import (
+    cumulative_extremes,
+    free_memory,
+    row_order,
+    row_squared_errors,
+    squared_errors,
+    venn_abers,
+    window_distances,
+)
+from calibrant._kernels.interface import (
     Bytes,
+    Codes,
+    GroupTables,
     Order,
     Plan,
     ReplicateSums,
-    TableReplicates,
-    WeightedPlan,
-    WeightedTableReplicates,
+    TableSums,
+    WeightedSums,
     poisson_shares,
     unit_poisson_shares,
 )
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
-from calibrant._support.workers import available_cores
+from calibrant._support.workers import available_cores, map_in_threads
 
 __all__ = [
     "bin_sums",
@@ -62,10 +70,10 @@ def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints]
 
 
 def count_groups(score: NDArray[Any], label: NDArray[Any], group: Codes, groups: int) -> GroupTables | None:
-    found = _core.count_groups(score, label, group, groups, _threads(score.size))
-    if found is None:
+    tables = _core.count_groups(score, label, group, groups, _threads(score.size))
+    if tables is None:
         return None
-    start, (scores, n, k) = found
+    start, (scores, n, k) = tables
     return _plain(start), scores, _plain(n), _plain(k)
 
 
@@ -75,12 +83,8 @@ def merge_groups(a: GroupTables, b: GroupTables) -> GroupTables:
 
 
 def encode(values: NDArray[np.uint64], most: int) -> tuple[Ints, Codes] | None:
-    found = _core.encode(values, most)
-    return None if found is None else (_plain(found[0]), found[1])
-
-
-def row_order(score: Floats) -> Order:
-    return _core.row_order(score)
+    codes = _core.encode(values, most)
+    return None if codes is None else (_plain(codes[0]), codes[1])
 
 
 def _threads(rows: int) -> int:
@@ -96,17 +100,13 @@ def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weight
     def sums(bins: slice, rows: slice) -> tuple[Weights, Weights, Floats]:
         return _core.bin_sums(score[rows], n[rows], k[rows], start[bins] - rows.start)
 
-    sum_n, sum_k, sum_score = _joined(_each_share(sums, start, score.size))
+    sum_n, sum_k, sum_score = _joined(_share_bins(sums, start, score.size))
     return _plain(sum_n), _plain(sum_k), sum_score
 
 
 def row_sums(score: NDArray[Any], label: NDArray[Any], edges: Floats) -> tuple[Ints, Ints, Floats] | None:
     sums = _core.row_sums(score, label, edges)
     return None if sums is None else (_plain(sums[0]), _plain(sums[1]), sums[2])
-
-
-def row_squared_errors(score: NDArray[Any], label: NDArray[Any]) -> tuple[int, float] | None:
-    return _core.row_squared_errors(score, label)
 
 
 def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:
@@ -116,7 +116,7 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
         )
         return total, undecided + rows.start
 
-    total, undecided = _joined(_each_share(decide, start, score.size))
+    total, undecided = _joined(_share_bins(decide, start, score.size))
     if undecided.size:
         bin_index = np.searchsorted(start, undecided, side="right") - 1
         reject = binomial_pvalue(bin_k[bin_index], bin_n[bin_index], score[undecided]) <= alpha
@@ -124,31 +124,23 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
     return _plain(total)
 
 
-def _each_share(function: Callable[[slice, slice], R], start: Ints, rows: int) -> list[R]:
+def _share_bins(function: Callable[[slice, slice], R], start: Ints, rows: int) -> list[R]:
     """Call the function with bins and their rows; the bins of a large table are shared among threads.
 
     Each bin is computed by one thread, so results do not depend on their number.
     """
-    if rows < _SHARED or start.size < 2:
+    threads = min(_threads(rows), start.size)
+    if threads <= 1:
         return [function(slice(0, start.size), slice(0, rows))]
-    threads = min(available_cores(), start.size)
     cuts = np.unique(np.searchsorted(start, np.linspace(0, rows, threads + 1)[1:-1]))
     bins = [0, *cuts[(cuts > 0) & (cuts < start.size)].tolist(), start.size]
     firsts = [*start[bins[:-1]].tolist(), rows]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, map(slice, bins[:-1], bins[1:]), map(slice, firsts[:-1], firsts[1:])))
+    shares = zip(map(slice, bins[:-1], bins[1:]), map(slice, firsts[:-1], firsts[1:]), strict=True)
+    return list(map_in_threads(lambda share: function(*share), list(shares), threads))
 
 
 def _joined(shares: list[Any]) -> Any:
     return shares[0] if len(shares) == 1 else map(np.concatenate, zip(*shares, strict=True))
-
-
-def squared_errors(score: Floats, n: Weights, k: Weights) -> float:
-    return _core.squared_errors(score, n, k)
-
-
-def cumulative_extremes(score: Floats, n: Weights, k: Weights) -> tuple[float, float]:
-    return _core.cumulative_extremes(score, n, k)
 
 
 def draw(key: int, replicate: int, size: int) -> Ints:
@@ -179,26 +171,15 @@ def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, u
 
 def replicates(
     score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True, in_clusters: bool = False
-) -> TableReplicates:
-    return _Replicates(score, n, k, plan, by_rows, in_clusters)
+) -> TableSums:
+    return _TableSums(score, n, k, plan, by_rows, in_clusters)
 
 
-class _Replicates:
+class _TableSums:
     def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan, by_rows: bool, in_clusters: bool) -> None:
-        self._core = _core.Replicates(
-            score,
-            n,
-            k,
-            poisson_shares(int(n.sum())) if by_rows else np.empty(0),
-            fixed=list(plan.fixed),
-            quantiles=list(plan.quantiles),
-            blocks=list(plan.blocks),
-            linear=list(plan.linear),
-            gaps=list(plan.gaps),
-            keeps_sums=plan.keeps_sums,
-            by_rows=by_rows,
-            in_clusters=in_clusters,
-        )
+        shares = poisson_shares(int(n.sum())) if by_rows else np.empty(0)
+        sums = (*_parts(plan), list(plan.gaps), plan.keeps_sums)
+        self._core = _core.Replicates(score, n, k, shares, *sums, by_rows, in_clusters)
 
     def simulated(self, key: int, replicate: int) -> Ints:
         return _plain(self._core.simulated(key, replicate))
@@ -218,10 +199,10 @@ class _Replicates:
         return _sums(self._core.resample_drawn(drawn, _given(order), limits), len(drawn))
 
     def resample_together(
-        self, others: "Sequence[_Replicates]", drawn: Bytes, order: Order | None
+        self, others: "Sequence[_TableSums]", drawn: Bytes, order: Order | None
     ) -> list[ReplicateSums]:
-        found = self._core.resample_together([each._core for each in others], drawn, _given(order))
-        return [_sums(each, len(drawn)) for each in found]
+        sums = self._core.resample_together([other._core for other in others], drawn, _given(order))
+        return [_sums(columns, len(drawn)) for columns in sums]
 
     def simulate_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
         return _sums(self._core.simulate_drawn(drawn, _given(order)), len(drawn))
@@ -230,20 +211,18 @@ class _Replicates:
         return _sums(self._core.measure(n, k), len(n))
 
 
-def weighted_replicates(
-    score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: WeightedPlan
-) -> WeightedTableReplicates:
-    return _WeightedReplicates(score, rows, weight, event, plan)
+def weighted_replicates(score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: Plan) -> WeightedSums:
+    core = _core.WeightedReplicates(score, rows, weight, event, *_parts(plan))
+
+    def resample(drawn: Bytes | Order, order: Order | None) -> ReplicateSums:
+        add_up: Any = core.resample if drawn.dtype == np.uint8 else core.resample_counts
+        return _sums(add_up(drawn, _given(order)), len(drawn))
+
+    return resample
 
 
-class _WeightedReplicates:
-    def __init__(self, score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: WeightedPlan) -> None:
-        parts = (list(plan.fixed), list(plan.quantiles), list(plan.blocks), list(plan.linear))
-        self._core = _core.WeightedReplicates(score, rows, weight, event, *parts)
-
-    def resample(self, drawn: Bytes | Order, order: Order | None) -> ReplicateSums:
-        resample: Any = self._core.resample if drawn.dtype == np.uint8 else self._core.resample_counts
-        return _sums(resample(drawn, _given(order)), len(drawn))
+def _parts(plan: Plan) -> tuple[Any, Any, Any, Any]:
+    return list(plan.fixed), list(plan.quantiles), list(plan.blocks), list(plan.linear)
 
 
 def _given(order: Order | None) -> Order:
@@ -257,18 +236,6 @@ def _sums(columns: tuple[Any, ...], count: int) -> ReplicateSums:
 def locate(edges: Floats, values: Floats) -> Ints:
     flat = np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
     return _plain(_core.locate(edges, flat)).reshape(np.shape(values))
-
-
-def venn_abers(n: Weights, k: Weights) -> tuple[Floats, Floats]:
-    return _core.venn_abers(n, k)
-
-
-def free_memory() -> None:
-    _core.free_memory()
-
-
-def window_distances(score: Floats, rate: Floats, window: int) -> Floats:
-    return _core.window_distances(score, rate, window)
 
 
 def _plain(array: Weights) -> Weights:

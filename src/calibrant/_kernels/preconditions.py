@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._kernels.group_tables import GroupTables
-from calibrant._kernels.replicate_sums import Bytes, Order, Plan, TestedBlocks, WeightedPlan
+from calibrant._kernels.interface import Bytes, GroupTables, Order, Plan, TestedBlocks
 from calibrant._support.typing import Floats, Ints, Weights
 
 __all__ = [
@@ -140,7 +139,7 @@ def check_weighted_rows(score: Floats, rows: Ints, weight: Floats, event: Bytes)
     require(np.all(event <= 1), "event must be 0 or 1")
 
 
-def check_plan(plan: Plan | WeightedPlan, entries: int) -> None:
+def check_plan(plan: Plan, entries: int) -> None:
     """Check what is to be measured of replicates."""
     for start in plan.fixed:
         rising = start.size == 0 or (start[0] >= 0 and start[-1] <= entries and np.all(start[1:] >= start[:-1]))
@@ -156,6 +155,5 @@ def check_plan(plan: Plan | WeightedPlan, entries: int) -> None:
     for pair in plan.linear:
         for values in pair:
             require(values.size == entries, "coefficients must be as long as the table")
-    if isinstance(plan, Plan):
-        partitions = len(plan.fixed) + len(plan.quantiles)
-        require(all(0 <= gap.partition < partitions for gap in plan.gaps), "gaps must name partitions of the plan")
+    partitions = len(plan.fixed) + len(plan.quantiles)
+    require(all(0 <= partition < partitions for partition, _ in plan.gaps), "gaps must name partitions of the plan")

@@ -1,33 +1,52 @@
-"""Replicates of a table in NumPy, with the random numbers and the sums of the compiled kernel."""
+"""Replicates of tables and of weighted rows in NumPy, with the random numbers of the compiled kernel."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._kernels.preconditions import check_counts, check_order, check_plan, check_table, require
-from calibrant._kernels.reference import pava_bc, rejected
-from calibrant._kernels.replicate_sums import (
+from calibrant._kernels.interface import (
     Bytes,
     Order,
     Plan,
     ReplicateSums,
-    TableReplicates,
+    TableSums,
     TestedBlocks,
+    WeightedBlocks,
+    WeightedSums,
     poisson_shares,
     unit_poisson_shares,
 )
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._kernels.preconditions import (
+    check_counts,
+    check_order,
+    check_plan,
+    check_table,
+    check_weighted_rows,
+    require,
+)
+from calibrant._kernels.reference import pava_bc, rejected
+from calibrant._support.typing import Bools, Floats, Ints, Weights
 
-__all__ = ["class_draws", "draw", "draws", "poisson_draws", "replicates", "signed_sums", "signs", "total"]
+__all__ = [
+    "class_draws",
+    "draw",
+    "draws",
+    "poisson_draws",
+    "replicates",
+    "signed_sums",
+    "signs",
+    "weighted_replicates",
+]
 
 Words = NDArray[np.uint64]
 
 _ROWS, _TIES, _EXTRA, _SIGNS, _STREAMS = 0, 1, 2, 3, 4
 _CHUNK = 32  # counters whose words are stored together
-_BLOCK = 64  # entries of which sums are kept
-_BLOCK_LANES, _LANES = 16, 32  # of sums before blocks, and over all entries
 _LOW = np.uint64(2**32 - 1)
+_SLACK = 1e-9  # of limits and cuts of weights, as in `calibrant.bins`
+_CLOSE = 1e-8  # a decision so close to its limit needs a p-value
 
 
 def philox(key: int, stream: int, replicate: int, counter: Words) -> tuple[Words, Words, Words, Words]:
@@ -93,8 +112,8 @@ def poisson_draws(key: int, first: int, count: int, size: int) -> Bytes:
     """Return independent Poisson numbers of draws with mean 1 of each row, one row per replicate."""
     require(0 <= size < 2**32, "at most 2^32 - 1 rows can be drawn one by one")
     shares = unit_poisson_shares()
-    found = [_poisson(key, 0, first + i, size, shares) for i in range(count)]
-    return np.array(found, dtype=np.uint8).reshape(count, size)
+    times = [_poisson(key, 0, first + i, size, shares) for i in range(count)]
+    return np.array(times, dtype=np.uint8).reshape(count, size)
 
 
 def class_draws(key: int, first: int, count: int, cumulative: Floats) -> Order:
@@ -110,12 +129,12 @@ def class_draws(key: int, first: int, count: int, cumulative: Floats) -> Order:
     valid = rising and np.isfinite(total).all() and np.all(total > 0)
     require(valid, "cumulative probabilities must rise from 0 or more to a finite number above 0")
     last = (cumulative < total[:, None]).sum(axis=1)  # the last class with a positive probability
-    found = np.empty((count, rows), dtype=np.int32)
-    for i, row in enumerate(found):
+    codes = np.empty((count, rows), dtype=np.int32)
+    for i, row in enumerate(codes):
         words = _words(key, _ROWS, first + i, -(-rows // (2 * _CHUNK)))[:rows]
         target = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 * total
         row[:] = np.minimum((cumulative <= target[:, None]).sum(axis=1), last)
-    return found
+    return codes
 
 
 def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, unit: Ints | None) -> Floats:
@@ -130,43 +149,21 @@ def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, u
     require(start.size > 0 and start[0] == 0, "the first bin must begin with the first row")
     valid = unit is None or unit.size == 0 or (unit.size == size and unit.min() >= 0 and unit.max() < 2**32)
     require(valid, "unit must have a number from 0 to units - 1 for each row")
-    unit = None if unit is None or unit.size == 0 else unit
-    place, block, inside = _parts(start, size)
-    padded = np.concatenate([values, np.zeros((-size % _BLOCK, columns))]).reshape(-1, _BLOCK, columns)
-    parts = np.where(inside[:, :, None], padded[block], 0.0)
-    found = np.zeros((count, start.size, columns))
-    for i, sums in enumerate(found):
-        sign = _signs(key, first + i, size if unit is None else int(unit.max()) + 1)
-        sign = sign[:size] if unit is None else sign[unit]
-        sign = np.concatenate([sign, np.ones(-size % _BLOCK)]).reshape(-1, _BLOCK)[block]
-        a, b, c, d = np.moveaxis((sign[:, :, None] * parts).reshape(-1, _BLOCK // 4, 4, columns), 2, 0)
-        groups = (a + b) + (c + d)
-        total = np.zeros((block.size, columns))
-        for j in range(_BLOCK // 4):
-            total = total + groups[:, j]
-        np.add.at(sums, place, total)
-    return found
-
-
-def _parts(start: Ints, size: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Return bin and block of each part of a bin that lies in one block of 64 rows, and which of them it has."""
-    begin = np.union1d(start[start < size], np.arange(0, size, _BLOCK))
-    end = np.append(begin[1:], size)
-    place, block = np.searchsorted(start, begin, side="right") - 1, begin // _BLOCK
-    row = block[:, None] * _BLOCK + np.arange(_BLOCK)
-    return place, block, (row >= begin[:, None]) & (row < end[:, None])
+    unit = np.arange(size) if unit is None or unit.size == 0 else unit
+    end, units = np.append(start[1:], size), int(unit.max(initial=-1)) + 1
+    sums = np.empty((count, start.size, columns))
+    for i in range(count):
+        signed = values * signs(key, first + i, units)[unit, None]
+        before = np.concatenate([np.zeros((1, columns)), np.cumsum(signed, axis=0)])
+        sums[i] = before[end] - before[start]
+    return sums
 
 
 def signs(key: int, replicate: int, units: int) -> Floats:
     """Return the random sign of each unit of a replicate, as `signed_sums` uses them."""
     require(0 <= units <= 2**32, "at most 2^32 - 1 rows can be drawn one by one")
-    return _signs(key, replicate, units)[:units]
-
-
-def _signs(key: int, replicate: int, units: int) -> Floats:
-    """Return a random sign for each unit, and for some more."""
     words = _words(key, _SIGNS, replicate, -(-units // (2 * _CHUNK * 64)))
-    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")[:units]
     return 2 * bits.astype(np.float64) - 1
 
 
@@ -180,26 +177,17 @@ def _poisson(key: int, attempt: int, replicate: int, size: int, shares: Floats) 
     return times
 
 
-def _mean_gap(n: Ints, k: Ints, score: Floats, absolute: bool) -> Floats:
-    """Return the mean gap between mean score and event rate over bins, weighted by rows; NaN without rows."""
-    size = np.where(n > 0, n, 1.0)
-    gap = np.where(n > 0, score, 0.0) / size - k / size
-    total = np.sum(n, axis=-1)
-    found: Floats = np.sum((np.abs(gap) if absolute else gap) * n, axis=-1)
-    return np.where(total > 0, found, np.nan) / np.where(total > 0, total, 1)
-
-
 def replicates(
     score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True, in_clusters: bool = False
-) -> TableReplicates:
+) -> TableSums:
     """Return the replicates of a table; without `by_rows` only those with given counts are measured.
 
     With `in_clusters` rows of one score may be drawn together.
     """
-    return _Replicates(score, n, k, plan, by_rows, in_clusters)
+    return _TableSums(score, n, k, plan, by_rows, in_clusters)
 
 
-class _Replicates:
+class _TableSums:
     def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan, by_rows: bool, in_clusters: bool) -> None:
         check_plan(plan, score.size)
         check_table(score, n, k, by_rows=by_rows)
@@ -228,6 +216,7 @@ class _Replicates:
         return self._per_entry(draw(key, replicate, int(self.first_row[-1])))
 
     def _per_entry(self, rows: NDArray[np.generic]) -> tuple[Ints, Ints]:
+        """Return the sums over the rows of each entry, and over its events, of one number per row."""
         total = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
         start = self.first_row[:-1]
         n, k = total[start + self.n] - total[start], total[start + self.k] - total[start]
@@ -238,32 +227,22 @@ class _Replicates:
         return self._sums((self.n, self.simulated(key, first + i)) for i in range(count))
 
     def resample(self, key: int, first: int, count: int) -> ReplicateSums:
-        self._check_rows()
-        return self._of_rows([draw(key, first + i, int(self.first_row[-1])) for i in range(count)])
-
-    def _of_rows(self, times: list[Ints], limits: Ints | None = None) -> ReplicateSums:
-        """Return the sums of replicates, given how often each row occurs."""
-        sums = self._sums((self._per_entry(each) for each in times), limits)
-        # Linear sums add up rows, not scores, as in the compiled kernel.
-        event = np.arange(self.first_row[-1]) - np.repeat(self.first_row[:-1], self.n) < np.repeat(self.k, self.n)
-        terms = [np.where(event, np.repeat(a + b, self.n), np.repeat(a, self.n)) for a, b in self.plan.linear]
-        linear = np.array([[total(each, term) for term in terms] for each in times])
-        return sums._replace(linear=linear.reshape(len(times), -1))
+        return self._sums(self.resampled(key, first + i) for i in range(count))
 
     def resample_drawn(self, drawn: Bytes, order: Order | None, limits: Ints | None = None) -> ReplicateSums:
         columns = self._columns(drawn, order)
         limits = None if limits is None or not limits.size else limits
         fits = limits is None or limits.shape == (len(drawn), 2 * len(self.plan.blocks))
         require(fits, "limits must have two columns per partition and one row per replicate")
-        return self._of_rows(list(drawn[:, columns].astype(np.int64)), limits)
+        return self._sums((self._per_entry(times[columns]) for times in drawn), limits)
 
     def resample_together(
-        self, others: "Sequence[_Replicates]", drawn: Bytes, order: Order | None
+        self, others: "Sequence[_TableSums]", drawn: Bytes, order: Order | None
     ) -> list[ReplicateSums]:
         require(all(map(self._shares_counts, others)), "tables must share the arrays of their counts")
-        return [each.resample_drawn(drawn, order) for each in (self, *others)]
+        return [table.resample_drawn(drawn, order) for table in (self, *others)]
 
-    def _shares_counts(self, other: "_Replicates") -> bool:
+    def _shares_counts(self, other: "_TableSums") -> bool:
         alike = (other.by_rows, other.most_draws) == (self.by_rows, self.most_draws)
         return alike and _is_same(other.n, self.n) and _is_same(other.k, self.k)
 
@@ -283,46 +262,24 @@ class _Replicates:
             check_counts(*replicate)
         return self._sums(zip(n, k, strict=True))
 
-    def _sums(self, replicates: Iterator[tuple[Ints, Ints]], limits: Ints | None = None) -> ReplicateSums:
-        found = [self._measure(n, k, None if limits is None else limits[i]) for i, (n, k) in enumerate(replicates)]
-        columns = ([row[i] for row in found] for i in range(5))
-        n, k, score, linear, refused = (np.array(column).reshape(len(found), -1) for column in columns)
+    def _sums(self, counts: Iterable[tuple[Ints, Ints]], limits: Ints | None = None) -> ReplicateSums:
+        sums = _stacked([self._measure(n, k, None if limits is None else limits[i]) for i, (n, k) in enumerate(counts)])
         sizes = [*(starts.size for starts in self.plan.fixed), *self.plan.quantiles]
         ends = np.cumsum(sizes)
-        chosen = [(slice(ends[each] - sizes[each], ends[each]), absolute) for each, absolute in self.plan.gaps]
-        gaps = [_mean_gap(n[:, bins], k[:, bins], score[:, bins], absolute) for bins, absolute in chosen]
-        if not self.plan.keeps_sums:
-            n, k, score = (column[:, :0] for column in (n, k, score))
-        return ReplicateSums(n, k, score, linear, refused, np.array(gaps).reshape(-1, len(found)).T)
+        chosen = [(slice(ends[i] - sizes[i], ends[i]), absolute) for i, absolute in self.plan.gaps]
+        gaps = [_mean_gap(sums.n[:, bins], sums.k[:, bins], sums.score[:, bins], absolute) for bins, absolute in chosen]
+        sums = sums._replace(gaps=np.array(gaps).reshape(-1, len(sums.linear)).T)
+        if self.plan.keeps_sums:
+            return sums
+        return sums._replace(n=sums.n[:, :0], k=sums.k[:, :0], score=sums.score[:, :0])
 
-    def _measure(
-        self, n: Ints, k: Ints, limits: Ints | None
-    ) -> tuple[list[int], list[int], list[float], list[float], list[int]]:
-        sum_n, sum_k = (np.concatenate([[0], np.cumsum(column)]) for column in (n, k))
-        starts = [*self.plan.fixed, *(self._ranks(sum_n, bins) for bins in self.plan.quantiles)]
-        begin = np.concatenate([*starts, np.empty(0, dtype=np.int64)]).astype(np.int64)
-        ends = (np.append(each[1:], n.size)[: each.size] for each in starts)
-        end = np.concatenate([*ends, np.empty(0)]).astype(np.int64)
-        before = _sums_before(n, self.score)
-        score = [self._score(before, n, b) - self._score(before, n, a) for a, b in zip(begin, end, strict=True)]
-        linear = [total(n, a) + total(k, b) for a, b in self.plan.linear]
-        blocks = self.plan.blocks
+    def _measure(self, n: Ints, k: Ints, limits: Ints | None) -> list[Weights]:
+        blocks: list[TestedBlocks] = list(self.plan.blocks)  # type: ignore[arg-type]  # those of counts
         if limits is not None:
             pairs = limits.reshape(-1, 2).tolist()
-            blocks = [each._replace(n_min=low, n_max=high) for each, (low, high) in zip(blocks, pairs, strict=True)]
-        refused = [self._rejected(n, k, each) for each in blocks]
-        return (sum_n[end] - sum_n[begin]).tolist(), (sum_k[end] - sum_k[begin]).tolist(), score, linear, refused
-
-    def _ranks(self, sum_n: Ints, bins: int) -> Ints:
-        """Return the first entry of each bin; it begins after the score that contains the row of rank b N / B."""
-        ranks = np.array([b * int(sum_n[-1]) // bins for b in range(bins)], dtype=np.int64)
-        return np.where(ranks > 0, np.searchsorted(sum_n, ranks), 0)
-
-    def _score(self, before: Floats, n: Ints, entry: int) -> float:
-        """Return the sum of n * score of the entries before this one: whole blocks first."""
-        block = entry // _BLOCK
-        inside = slice(block * _BLOCK, entry)
-        return float(np.cumsum([*before[block], *(n[inside] * self.score[inside])])[-1])
+            blocks = [rule._replace(n_min=low, n_max=high) for rule, (low, high) in zip(blocks, pairs, strict=True)]
+        refused = [self._rejected(n, k, rule) for rule in blocks]
+        return [*_sums_of(self.plan, n, k, self.score, _at_ranks), np.array(refused, dtype=np.int64)]
 
     def _rejected(self, n: Ints, k: Ints, blocks: TestedBlocks) -> int:
         used = n > 0
@@ -332,25 +289,133 @@ class _Replicates:
         return int(rejected(score, n, start, bin_n, bin_k, blocks.alpha).sum())
 
 
-def _sums_before(count: Ints, x: Floats) -> Floats:
-    """Return the sums of count * x before each block of 64 entries and before the end, in 16 lanes."""
-    product = np.zeros(-(-count.size // _BLOCK) * _BLOCK)
-    product[: count.size] = count * x
-    lanes = np.cumsum(product.reshape(-1, _BLOCK_LANES), axis=0)
-    each = _BLOCK // _BLOCK_LANES
-    return np.concatenate([np.zeros((1, _BLOCK_LANES)), lanes[each - 1 :: each]])
+def _stacked(rows: Sequence[Sequence[Weights]]) -> ReplicateSums:
+    """Return the sums of replicates, given those of each replicate; without any, no column is known."""
+    columns = zip(*rows, strict=True) if rows else [np.empty((0, 0))] * 5
+    return ReplicateSums(*(np.array(column) for column in columns))
 
 
-def total(count: Weights, x: Floats) -> float:
-    """Return the sum of count * x, added in 32 lanes."""
-    if not count.size:
-        return 0.0
-    product = np.zeros(-(-count.size // _LANES) * _LANES)
-    product[: count.size] = count * x
-    lanes = np.cumsum(product.reshape(-1, _LANES), axis=0)[-1]
-    return float(np.cumsum(lanes)[-1])
+def _sums_of(
+    plan: Plan, n: Weights, k: Weights, score: Floats, cut: Callable[[Weights, int], Ints]
+) -> tuple[Weights, ...]:
+    """Return the sums of n, k and n * score over bins, and the linear sums, of a replicate.
+
+    `cut` returns the first entries of bins of equal size, from the rows before each entry and the number of bins.
+    """
+    before = [np.concatenate([[0], np.cumsum(column)]) for column in (n, k, n * score)]
+    starts = [*plan.fixed, *(cut(before[0], bins) for bins in plan.quantiles)]
+    begin = np.concatenate([*starts, np.empty(0)]).astype(np.int64)
+    ends = [np.append(start[1:], n.size)[: start.size] for start in starts]
+    end = np.concatenate([*ends, np.empty(0)]).astype(np.int64)
+    linear = np.array([np.sum(n * a) + np.sum(k * b) for a, b in plan.linear], dtype=np.float64)
+    return *(column[end] - column[begin] for column in before), linear
+
+
+def _at_ranks(before: Ints, bins: int) -> Ints:
+    """Return the first entry of each bin; it begins after the score that contains the row of rank b N / B."""
+    ranks = np.array([b * int(before[-1]) // bins for b in range(bins)], dtype=np.int64)
+    return np.where(ranks > 0, np.searchsorted(before, ranks), 0)
+
+
+def _mean_gap(n: Ints, k: Ints, score: Floats, absolute: bool) -> Floats:
+    """Return the mean gap between mean score and event rate over bins, weighted by rows; NaN without rows."""
+    size = np.where(n > 0, n, 1.0)
+    gap = np.where(n > 0, score, 0.0) / size - k / size
+    total = np.sum(n, axis=-1)
+    gaps: Floats = np.sum((np.abs(gap) if absolute else gap) * n, axis=-1)
+    return np.where(total > 0, gaps, np.nan) / np.where(total > 0, total, 1)
 
 
 def _is_same(a: Ints, b: Ints) -> bool:
     """Return whether two contiguous arrays are the same memory."""
     return a.ctypes.data == b.ctypes.data and a.size == b.size
+
+
+def weighted_replicates(score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: Plan) -> WeightedSums:
+    """Return the replicates of weighted rows in order of score; entry i has the next ``rows[i]`` of them."""
+    return _WeightedSums(score, rows, weight, event, plan)
+
+
+class _WeightedSums:
+    def __init__(self, score: Floats, rows: Ints, weight: Floats, event: Bytes, plan: Plan) -> None:
+        check_weighted_rows(score, rows, weight, event)
+        check_plan(plan, score.size)
+        self.score, self.weight, self.plan = score, weight, plan
+        self.place = np.repeat(np.arange(score.size), rows)
+        self.of_event = np.where(event == 1, weight, 0.0)
+
+    def __call__(self, drawn: Bytes | Order, order: Order | None) -> ReplicateSums:
+        require(drawn.min(initial=0) >= 0, "drawn must not be negative")
+        columns = check_order(drawn, order, self.weight.size)
+        return _stacked([self._measure(times[columns].astype(np.float64)) for times in drawn])
+
+    def _measure(self, times: Floats) -> list[Weights]:
+        n, k = (self._per_entry(times * weight) for weight in (self.weight, self.of_event))
+        blocks: list[WeightedBlocks] = list(self.plan.blocks)  # type: ignore[arg-type]  # those of weights
+        refused = [self._rejected(n, k, times, rule) for rule in blocks]
+        return [*_sums_of(self.plan, n, k, self.score, _at_shares), np.array(refused)]
+
+    def _per_entry(self, column: Floats) -> Floats:
+        return np.bincount(self.place, weights=column, minlength=self.score.size).astype(np.float64)
+
+    def _rejected(self, n: Floats, k: Floats, times: Floats, blocks: WeightedBlocks) -> float:
+        """Return the weight of rejected rows; -1 where a decision needs SciPy."""
+        whole = float(n.sum())
+        if not whole > 0:
+            return -1.0
+        used = np.flatnonzero(n > 0)
+        starts = used[pava_bc(n[used], k[used], *_limits(blocks, whole))]
+        w2, k2 = (self._per_entry(times * weight * self.weight) for weight in (self.weight, self.of_event))
+        refused = np.zeros(n.size, dtype=bool)
+        for begin, end in zip(starts, [*starts[1:], n.size], strict=True):
+            inside = slice(begin, end)
+            sums = [column[inside].sum() for column in (n, k, w2, k2)]
+            decided = _decide(sums, self.score[inside], n[inside] > 0, blocks)
+            if decided is None:
+                return -1.0
+            refused[inside] = decided
+        return float(n[refused].sum())
+
+
+def _at_shares(before: Floats, bins: int) -> Ints:
+    """Return the first entry of each bin; it begins after the score at which the weight reaches its share."""
+    ranks = (np.arange(1, bins) / bins - _SLACK) * before[-1]
+    reached = np.minimum(np.searchsorted(before[1:], ranks) + 1, before.size - 1)
+    return np.concatenate([[0], np.where(ranks > 0, reached, 0)])
+
+
+def _limits(blocks: WeightedBlocks, whole: float) -> tuple[float, float]:
+    low = blocks.n_min if blocks.n_min >= 0 else blocks.share_min * whole + blocks.root_min * math.sqrt(whole)
+    if blocks.n_max >= 0:
+        low = min(low, blocks.n_max)
+    high = blocks.n_max if blocks.n_max >= 0 else max(low, blocks.share_max * whole)
+    return min(low, whole) * (1 - _SLACK), min(high, whole) * (1 + _SLACK)
+
+
+def _decide(sums: Sequence[float], p: Floats, used: Bools, blocks: WeightedBlocks) -> Bools | None:
+    """Return whether each score is rejected; None where a decision needs a p-value."""
+    n, k, w2, k2 = sums
+    x = w2 / (n * n)
+    if not x <= (blocks.critical.size - 2) * blocks.step:
+        return None
+    q = 1 - p
+    gap = k * q - (n - k) * p
+    square = gap * gap
+    of_events, of_others = k2 / k if k > 0 else w2 / n, (w2 - k2) / (n - k) if k < n else w2 / n
+    robust, implied = k2 * (q * q) + (w2 - k2) * (p * p), n * p * q * (q * of_events + p * of_others)
+    limit = _critical_square(blocks, x) * np.maximum(robust, implied)
+    border = (p == 0) | (p == 1)
+    if (~(np.abs(square - limit) > _CLOSE * limit) & used & ~border).any():
+        return None
+    certain = np.where(p == 0, k != 0, k != n)
+    return np.where(border, certain, square >= limit) & used
+
+
+def _critical_square(blocks: WeightedBlocks, x: float) -> float:
+    """Return the value at x of the cubic through the four nearest nodes."""
+    y, scaled = blocks.critical, x / blocks.step
+    node = min(max(int(scaled), 1), y.size - 3)
+    t = scaled - node
+    u, v, w = t + 1, t - 1, t - 2
+    outer = (y[node + 2] * (u * t * v) - y[node - 1] * (t * v * w)) / 6
+    return float(outer + (y[node] * (u * v * w) - y[node + 1] * (u * t * w)) / 2)

@@ -73,14 +73,14 @@ class MetricPlan:
         pairs = zip(self._blocks, limits, strict=True)
         blocks = [_kernels.TestedBlocks(low, high, alpha) for (_, alpha), (low, high) in pairs]
         partitions = [*self._fixed, *map(Quantile, self._quantiles)]
-        gaps = [_kernels.MeanGap(partitions.index(bins), absolute) for bins, absolute in self._gaps]
+        gaps = [(partitions.index(bins), absolute) for bins, absolute in self._gaps]
         return _kernels.Plan(self.fixed, self.quantiles, blocks, self.linear, gaps, self._keeps_sums)
 
-    def of_weights(self) -> _kernels.WeightedPlan:
+    def of_weights(self) -> _kernels.Plan:
         """Return the plan for replicates of weighted rows, whose total weight is the last linear sum."""
         blocks = [_weighted_blocks(bins, alpha) for bins, alpha in self._blocks]
         ones, zeros = np.ones(len(self.table)), np.zeros(len(self.table))
-        return _kernels.WeightedPlan(self.fixed, self.quantiles, blocks, [*self.linear, (ones, zeros)])
+        return _kernels.Plan(self.fixed, self.quantiles, blocks, [*self.linear, (ones, zeros)])
 
     def limits(self, sizes: Sequence[int]) -> Ints:
         """Return n_min and n_max of all bins of PAVA-BC, side by side, one row per number of rows."""

@@ -52,7 +52,7 @@ class WeightedReplicates:
         """Return the values of replicates with these numbers of draws, given the function to their tables."""
 
         def measure(streams: Streams) -> tuple[_kernels.ReplicateSums, Sizes]:
-            sums = self._kernel.resample(drawn, order)
+            sums = self._kernel(drawn, order)
             return sums, sums.linear[:, -1]
 
         return self._plan.values(streams, measure, replicate)

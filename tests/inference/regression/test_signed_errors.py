@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
+from kernel_results import agree
 from numpy.random import SeedSequence
 
 from calibrant import _kernels
@@ -49,13 +50,13 @@ def test_signed_sums_are_those_by_hand(size, bins, units):
 
 @pytest.mark.parametrize("columns", [1, 4, 7])
 @pytest.mark.parametrize("units", [None, 500])
-def test_signed_sums_are_bitwise_identical_on_both_kernels(columns, units):
+def test_signed_sums_agree_on_both_kernels(columns, units):
     rng = np.random.default_rng(columns)
     values = rng.standard_normal((9000, columns))
     start = np.sort(np.concatenate([[0, 64, 64], rng.integers(0, 9000, 150)]))
     unit = None if units is None else rng.integers(0, units, 9000)
     ours, its = (kernel.signed_sums(2**63, 4, 3, values, start, unit) for kernel in KERNELS)
-    assert ours.tobytes() == its.tobytes()
+    assert agree(ours, its)
 
 
 def outcomes(kind, size, rng):
@@ -89,7 +90,7 @@ def test_replicates_equal_those_computed_one_by_one(kind, clusters, size):
     )
     found = SignedErrors(partition, error, cluster, 0.05)(Streams(7, 2, 12))[:, 0]
     for r, value in enumerate(found):
-        sign = reference_replicates._signs(7, 2 + r, len(table) if cluster is None else int(cluster.max()) + 1)
+        sign = reference_replicates.signs(7, 2 + r, len(table) if cluster is None else int(cluster.max()) + 1)
         sign = sign[: len(table)] if cluster is None else sign[cluster]
         again = replace(table, mean=table.prediction + sign * error)
         assert value == pytest.approx(bias_by_bin.of_table(again, bins=bins, alpha=0.05).tce, abs=1e-10)

@@ -1,7 +1,7 @@
-"""What both kernels share about replicates: plans of sums, their results, and the Poisson numbers of draws."""
+"""What both kernels share: types of arguments and results, plans of sums, and the Poisson numbers of draws."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self, TypeAlias
 
@@ -12,21 +12,25 @@ from calibrant._support.typing import Floats, Ints, Weights
 
 __all__ = [
     "Bytes",
-    "MeanGap",
+    "Codes",
+    "GroupTables",
     "Order",
     "Plan",
     "ReplicateSums",
-    "TableReplicates",
+    "TableSums",
     "TestedBlocks",
     "WeightedBlocks",
-    "WeightedPlan",
-    "WeightedTableReplicates",
+    "WeightedSums",
     "poisson_shares",
     "unit_poisson_shares",
 ]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Order: TypeAlias = NDArray[np.int32]
+# The number of the group of each row.
+Codes: TypeAlias = NDArray[np.int32]
+# Where the table of each group begins, and the end; then scores, n and k of all tables, one after the other.
+GroupTables: TypeAlias = tuple[Ints, Floats, Ints, Ints]
 
 # With fewer rows, they are drawn one by one.
 _FEWEST_FOR_POISSON = 4096
@@ -40,16 +44,6 @@ class TestedBlocks(NamedTuple):
     n_min: int
     n_max: int
     alpha: float
-
-
-class MeanGap(NamedTuple):
-    """The mean of absolute or of signed gaps over one of the partitions of a plan, the fixed ones first.
-
-    A gap is the mean score of a bin less its event rate, weighted by rows.
-    """
-
-    partition: int
-    is_absolute: bool
 
 
 class WeightedBlocks(NamedTuple):
@@ -79,19 +73,21 @@ class Plan:
         First entry of each bin, for bins that are the same in all replicates.
     quantiles : sequence of int
         Numbers of bins of equal size, which are cut anew in each replicate; see `calibrant.Quantile`.
-    blocks : sequence of TestedBlocks
+    blocks : sequence of TestedBlocks, or of WeightedBlocks for weighted rows
     linear : sequence of pairs of ndarray
         Coefficients (a, b) of each entry; the sum of n a + k b is needed.
-    gaps : sequence of MeanGap
+    gaps : sequence of pairs (partition, is_absolute)
+        The mean of absolute or of signed gaps over one of the partitions, the fixed ones first. A gap is the mean score
+        of a bin less its event rate, weighted by rows. Weighted rows have none.
     keeps_sums : bool
-        Whether sums over bins are returned; without them, columns of bins are empty.
+        Whether sums over bins are returned; without them, columns of bins are empty. Those of weighted rows always are.
     """
 
     fixed: Sequence[Ints] = ()
     quantiles: Sequence[int] = ()
-    blocks: Sequence[TestedBlocks] = ()
+    blocks: Sequence[TestedBlocks] | Sequence[WeightedBlocks] = ()
     linear: Sequence[tuple[Floats, Floats]] = ()
-    gaps: Sequence[MeanGap] = ()
+    gaps: Sequence[tuple[int, bool]] = ()
     keeps_sums: bool = True
 
     @property
@@ -106,22 +102,12 @@ class Plan:
         return 8 * (of_bins + len(self.linear) + len(self.blocks) + len(self.gaps))
 
 
-@dataclass(frozen=True)
-class WeightedPlan:
-    """The sums that are needed of each replicate of weighted rows; as `Plan`, with bins of equal weight."""
-
-    fixed: Sequence[Ints] = ()
-    quantiles: Sequence[int] = ()
-    blocks: Sequence[WeightedBlocks] = ()
-    linear: Sequence[tuple[Floats, Floats]] = ()
-
-
 class ReplicateSums(NamedTuple):
     """Sums of replicates, one row each.
 
     `n`, `k` and `score` have a column per bin (those of `fixed` first), `linear` and `rejected` one per pair of
-    coefficients and per entry of `blocks`; `rejected` is -1 where a decision needs SciPy. `gaps` has a column per
-    `MeanGap`, NaN for a replicate without rows. Weighted rows have real sums, and no gaps.
+    coefficients and per entry of `blocks`; `rejected` is -1 where a decision needs SciPy. `gaps` is NaN for a replicate
+    without rows. Weighted rows have real sums, and no gaps.
     """
 
     n: Weights
@@ -132,7 +118,7 @@ class ReplicateSums(NamedTuple):
     gaps: Floats = np.empty((0, 0))
 
 
-class TableReplicates(Protocol):
+class TableSums(Protocol):
     """Replicates of a table and the sums that a plan needs.
 
     Row i of replicate r uses the same random numbers on both kernels, with any number of threads and for any plan.
@@ -175,11 +161,9 @@ class TableReplicates(Protocol):
         """Return the sums of replicates with these counts, one row each."""
 
 
-class WeightedTableReplicates(Protocol):
-    """Replicates of weighted rows and the sums that a plan needs."""
-
-    def resample(self, drawn: Bytes | Order, order: Order | None) -> ReplicateSums:
-        """Return the sums of replicates with these numbers of draws, one row each; see `resample_drawn`."""
+# From how often each weighted row (or each cluster) occurs in replicates, one row each, and the order of
+# `TableSums.resample_drawn` to their sums.
+WeightedSums: TypeAlias = Callable[[Bytes | Order, Order | None], ReplicateSums]
 
 
 def poisson_shares(size: int) -> Floats:
@@ -198,9 +182,9 @@ def unit_poisson_shares() -> Floats:
 
 
 def _poisson_distribution(mean: float) -> Floats:
-    term, total, found = math.exp(-mean), 0.0, list[float]()
+    term, total, shares = math.exp(-mean), 0.0, list[float]()
     while total + term > total and total + term < 1:
         total += term
-        found.append(total)
-        term *= mean / len(found)
-    return np.array(found)
+        shares.append(total)
+        term *= mean / len(shares)
+    return np.array(shares)
