@@ -61,7 +61,7 @@ test: $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp)  ## e
 test-slow: $(VENV)/dev.stamp  ## run the simulations among the tests (error rates, coverage, convergence), whole matrices, and laws with 100 examples
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or hypothesis" --hypothesis-profile=thorough
 
-# Both kernels give bitwise identical numbers, which other tests show, so simulations (slow) run on the compiled one.
+# Both kernels give the same numbers, which other tests show, so simulations (slow) run on the compiled one.
 test-reference: $(VENV)/dev.stamp  ## test on the reference kernel what make test-core skips
 	CALIBRANT_KERNEL=reference $(BIN)/python -m pytest -n auto -m "not slow" $(WITH_LIBRARIES)
 

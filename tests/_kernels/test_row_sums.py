@@ -1,4 +1,4 @@
-"""Sums over rows in any order, bitwise those of tables, on all instruction sets; the reference leaves them to tables."""
+"""Sums over rows in any order: bitwise those of tables, on all instruction sets; the reference has none."""
 
 import hashlib
 import os

@@ -51,7 +51,7 @@ def interval(
     n_resamples : int, default=999
         Number of bootstrap replicates; metrics of gaps use as many null replicates.
     random_state : int, Generator or None
-        The same seed gives bitwise identical results on both kernels and any number of threads.
+        The same seed gives bitwise identical results on any number of threads, and the same draws on both kernels.
     cluster : column, optional
         Rows of one cluster (a patient, a shop) are resampled together. Needs rows, not a table, and at least 10
         clusters.

@@ -1,7 +1,7 @@
 """Resampling: bootstrap replicates of rows, and null replicates with outcomes simulated from the scores.
 
 Replicate i of a purpose has a random stream of its own, seeded by (random_state, purpose, i). Results are therefore
-bitwise identical on both kernels, for any number of threads, and independent of other results with the same seed.
+bitwise identical for any number of threads, equal on both kernels, and independent of other results with the same seed.
 """
 
 import math
