@@ -12,7 +12,8 @@ from calibrant._support.typing import Column
 from calibrant.evaluation.group_evaluation import evaluate_groups
 from calibrant.evaluation.settings_resolution import check_settings
 from calibrant.forecasts.kinds import forecast_kind
-from calibrant.kinds.base import FEWER_RESAMPLES, GroupedSample, Kind, kind_of
+from calibrant.kinds.base import FEWER_RESAMPLES, Kind, kind_of
+from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike

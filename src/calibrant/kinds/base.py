@@ -1,7 +1,8 @@
 """The registry of kinds of forecast, and the modules that the folder of each kind has.
 
 Code outside of `calibrant.kinds` names no kind: it asks ``kind_of(name)`` for one of the modules below. A module is
-imported when it is first asked for, so that an evaluation loads neither figures nor the command line.
+imported when it is first asked for: an evaluation loads no figures, and ``calibrant --help`` loads no library of
+numbers. So this module imports none either.
 
 ================  ==================================================================================================
 module            holds
@@ -21,21 +22,12 @@ module            holds
 ================  ==================================================================================================
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any
 
-from numpy.random import SeedSequence
-
-from calibrant._support.workers import Submit
-from calibrant.inference.resampling import check_clusters
-from calibrant.results.evaluation import Evaluation
-from calibrant.results.settings import Settings
-from calibrant.tables.rows import Rows
-
-__all__ = ["FEWER_RESAMPLES", "KINDS", "ROW_OPTIONS", "Defaults", "GroupedSample", "Kind", "Starter", "kind_of"]
+__all__ = ["FEWER_RESAMPLES", "KINDS", "ROW_OPTIONS", "Defaults", "Kind", "kind_of"]
 
 ROW_OPTIONS = ("sample_weight", "frequency", "missing")
 # The default number of replicates where each is slow.
@@ -95,46 +87,3 @@ class Defaults:
     takes_absolute_margin: bool = False
     options: tuple[str, ...] = ROW_OPTIONS
     resamples_groups: bool = True
-
-
-class CountedRows(Protocol):
-    """All rows, or those of a group, as a kind of forecast evaluates them."""
-
-    @property
-    def n_clusters(self) -> int | None:
-        """Number of clusters; None where rows are independent."""
-
-
-S = TypeVar("S", bound=CountedRows)
-# From (sample, settings, seed, function that begins work in threads) to the function that finishes the evaluation.
-Starter: TypeAlias = Callable[[S, Settings, SeedSequence, Submit], Callable[[], Evaluation]]
-
-
-@dataclass(frozen=True, eq=False)
-class GroupedSample(Generic[S]):
-    """The sample of all rows, and that of each group.
-
-    Attributes
-    ----------
-    whole : sample
-    groups : mapping of key to sample
-        None for a group in which no row is used.
-    group_name : str or None
-        Name of the columns that define groups.
-    is_large : bool
-        Whether a replicate is so slow that their default number is smaller.
-    """
-
-    whole: S
-    groups: Mapping[Any, S | None] = field(default_factory=dict)
-    group_name: str | None = None
-    is_large: bool = False
-
-    @classmethod
-    def from_rows(cls, rows: Rows, count: Callable[[Rows], S], *, is_large: bool = False) -> "GroupedSample[S]":
-        """Count all rows, and those of each group; too few clusters of all rows are an error."""
-        whole = count(rows)
-        if whole.n_clusters is not None:
-            check_clusters(whole.n_clusters)
-        groups = {key: None if part.is_empty else count(part) for key, part in rows.split().items()}
-        return cls(whole, groups, rows.group_name, is_large)

@@ -22,11 +22,11 @@ from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.resampling import MIN_CLUSTERS, THREADS_FROM, PairedRows, uses_threads
 from calibrant.inference.samples import BinarySample
 from calibrant.inference.shared_draws import StoredReplicates
-from calibrant.kinds.base import Starter
 from calibrant.kinds.binary.details import BinaryDetails, MeasuredTable
 from calibrant.kinds.binary.panel import DEFAULTS
 from calibrant.kinds.binary.rows import Sample
 from calibrant.kinds.binary.verdict import Decision, decide, decide_without_tests
+from calibrant.kinds.grouped_sample import Starter
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.losses import tests_scores

@@ -7,7 +7,7 @@ from typing import Any
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Column
 from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows, read_rows
-from calibrant.kinds.base import GroupedSample
+from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked, count_rows

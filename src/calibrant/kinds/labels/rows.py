@@ -10,7 +10,7 @@ from calibrant._support import class_labels
 from calibrant._support.errors import Argument
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.labels import Labels
-from calibrant.kinds.base import GroupedSample
+from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.tables.class_table import used_rows
 from calibrant.tables.confusion_table import ConfusionTable, read_labels
 from calibrant.tables.rows import Rows

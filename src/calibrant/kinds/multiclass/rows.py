@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from calibrant._support.typing import Column, Ints
-from calibrant.kinds.base import GroupedSample
+from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.class_table import ClassTable, used_rows
 from calibrant.tables.rows import Rows

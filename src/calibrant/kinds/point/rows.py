@@ -10,7 +10,7 @@ from calibrant._support.typing import Column, Ints
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.forecasts.point import Point
 from calibrant.forecasts.reading import as_forecast
-from calibrant.kinds.base import GroupedSample
+from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows
 from calibrant.tables.rows import Missing, Rows
 

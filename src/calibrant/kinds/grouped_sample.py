@@ -1,0 +1,58 @@
+"""`GroupedSample`: the rows of an evaluation, whole and by group, as the module ``rows`` of a kind returns them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from numpy.random import SeedSequence
+
+from calibrant._support.workers import Submit
+from calibrant.inference.resampling import check_clusters
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.settings import Settings
+from calibrant.tables.rows import Rows
+
+__all__ = ["GroupedSample", "Starter"]
+
+
+class CountedRows(Protocol):
+    """All rows, or those of a group, as a kind of forecast evaluates them."""
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+
+
+S = TypeVar("S", bound=CountedRows)
+# From (sample, settings, seed, function that begins work in threads) to the function that finishes the evaluation.
+Starter: TypeAlias = Callable[[S, Settings, SeedSequence, Submit], Callable[[], Evaluation]]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedSample(Generic[S]):
+    """The sample of all rows, and that of each group.
+
+    Attributes
+    ----------
+    whole : sample
+    groups : mapping of key to sample
+        None for a group in which no row is used.
+    group_name : str or None
+        Name of the columns that define groups.
+    is_large : bool
+        Whether a replicate is so slow that their default number is smaller.
+    """
+
+    whole: S
+    groups: Mapping[Any, S | None] = field(default_factory=dict)
+    group_name: str | None = None
+    is_large: bool = False
+
+    @classmethod
+    def from_rows(cls, rows: Rows, count: Callable[[Rows], S], *, is_large: bool = False) -> "GroupedSample[S]":
+        """Count all rows, and those of each group; too few clusters of all rows are an error."""
+        whole = count(rows)
+        if whole.n_clusters is not None:
+            check_clusters(whole.n_clusters)
+        groups = {key: None if part.is_empty else count(part) for key, part in rows.split().items()}
+        return cls(whole, groups, rows.group_name, is_large)
