@@ -11,7 +11,7 @@ from calibrant._support.progress import progress_bar
 from calibrant._support.workers import Submit, available_cores, has_interpreter_lock, map_ahead, map_in_threads
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.resampling import MIN_CLUSTERS, THREADS_FROM_IN_KERNEL
-from calibrant.kinds.base import S
+from calibrant.kinds.grouped_sample import S
 from calibrant.results.evaluation import Evaluation
 
 __all__ = ["adjust_groups", "evaluate_groups"]
