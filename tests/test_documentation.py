@@ -20,6 +20,8 @@ NAMESPACES = (
     "norms",
     "costs",
     "significance",
+    "errors",
+    "forecasts",
     "metrics",
     "inference",
     "calibrators",
@@ -122,7 +124,8 @@ def missing_sections(name: str, thing: Any) -> list[str]:
     codes = {code for code, _ in validate(name)["errors"]}
     if inspect.isclass(thing):
         written = ClassDoc(thing, config={"show_class_members": False})
-        settings = [] if issubclass(thing, Warning) else list(inspect.signature(thing).parameters)
+        inherited = issubclass(thing, BaseException) and "__init__" not in vars(thing)
+        settings = [] if inherited else list(inspect.signature(thing).parameters)
         settings = [each for each in settings if not each.startswith("_")]
         free = {"args", "kwargs", "options"}  # of base classes without a constructor
         undocumented = [each for each in settings if each not in documented_names(written) | free]

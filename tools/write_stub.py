@@ -10,6 +10,8 @@ SOURCE = Path(__file__).parent.parent / "src"
 PACKAGES = (
     "calibrant",
     "calibrant.calibrators",
+    "calibrant.errors",
+    "calibrant.forecasts",
     "calibrant.inference",
     "calibrant.metrics",
     "calibrant.plots",

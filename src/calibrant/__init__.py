@@ -1,30 +1,23 @@
-"""Calibrant measures, tests and improves the calibration of predictions, and reports it."""
+"""Calibrant measures, tests and improves the calibration of predictions, and reports it.
+
+The names here are the ones that most programs use: `evaluate`, `compare` and `audit`, types of forecasts, tables, and
+the best-known metrics and calibrators. Everything else is in a namespace such as ``calibrant.metrics`` or
+``calibrant.calibrators``.
+"""
 
 from calibrant._support.lazy import LazyNames as _LazyNames
 
 _lazy = _LazyNames(
     __name__,
     {
-        "_support.errors": "CalibrantWarning InputError",
+        "_support.errors": "CalibrantWarning InputError MissingExtraError",
         "calibrators.auto": "AutoCalibrator",
         "calibrators.beta": "Beta",
-        "calibrators.binning": "BinningAverage",
-        "calibrators.cost_aware": "CAPS CATS",
         "calibrators.isotonic": "Isotonic",
-        "calibrators.metacal": "MetaCal",
         "calibrators.models": "CalibratedModel",
         "calibrators.multicalibrator": "Multicalibrator",
-        "calibrators.multiclass": "OneVsRest",
-        "calibrators.pairwise": "PairwiseCoupling",
-        "calibrators.prior_shift": "PriorShift",
-        "calibrators.registry": "CALIBRATORS",
         "calibrators.scorers": "scorers",
-        "calibrators.sigmoid": "Platt Temperature",
-        "calibrators.softmax_scaling": "Dirichlet MatrixScaling SoftmaxTemperature VectorScaling",
-        "calibrators.spline": "Spline",
-        "calibrators.thresholds": "ProportionThreshold",
-        "calibrators.trees": "TreeSmoothing",
-        "calibrators.venn_abers": "VennAbers",
+        "calibrators.sigmoid": "Platt",
         "evaluation.audit.segment_audit": "audit",
         "evaluation.compare": "compare",
         "evaluation.decisions": "decisions",
@@ -35,40 +28,28 @@ _lazy = _LazyNames(
         "forecasts.distributions": "Gaussian Quantiles Samples",
         "forecasts.labels": "Labels",
         "forecasts.point": "Point",
-        "inference.calibration_tests": "consistency ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
+        "inference.calibration_tests": "consistency",
         "inference.equivalence_tests": "equivalence",
         "inference.intervals": "interval",
         "inference.nulls": "null",
-        "inference.power": "detectable",
         "inference.sample_size": "sample_size",
         "ingest.files": "scan tables_scan",
         "ingest.frames": "from_frame tables_from_frame",
         "ingest.queries": "from_query tables_from_query",
-        "metrics.bins": "Edges EqualWidth PAVA PAVABC Quantile",
-        "metrics.breakdown": "Breakdown",
-        "metrics.calbin_calloss": "calbin calloss",
-        "metrics.calibration_counter": "CalibrationCounter",
-        "metrics.calibration_errors": "ACE ECC ECE MCE RMSCE TCE ace ecc ece mce rmsce tce",
-        "metrics.calibration_in_the_large": "bias oe_ratio",
+        "metrics.calibration_errors": "ECE TCE ece tce",
         "metrics.classwise": "classwise",
-        "metrics.costs": "ExponentialCost LinearCost LogCost PowerCost StepCost",
-        "metrics.decompositions": "corp_decomposition mcb murphy_decomposition",
-        "metrics.discrimination": "auc",
         "metrics.gce": "GCE",
-        "metrics.labels": "proportions",
-        "metrics.log_odds": "LogOddsError log_odds_error",
+        "metrics.log_odds": "log_odds_error",
         "metrics.optimal_prediction": "optimal_prediction",
-        "metrics.proper_scores": "Brier LogLoss brier log_loss stratified_brier",
+        "metrics.proper_scores": "brier log_loss",
         "metrics.registry": "METRICS",
         "metrics.slope_intercept": "slope_intercept",
-        "metrics.smooth_calibration": "smooth_ece",
         "metrics.top_label": "top_label",
         "monitor.client": "MonitorClient",
         "monitor.model_monitor": "Monitor",
         "results.comparison": "Comparison",
         "results.evaluation": "Evaluation",
         "results.settings": "AbsoluteMargin",
-        "tables.collection": "Tables",
         "tables.score_table": "ScoreTable",
         "versions": "__version__ show_versions",
     },
@@ -76,6 +57,8 @@ _lazy = _LazyNames(
         "bins": "metrics.bins",
         "calibrators": "calibrators",
         "costs": "metrics.costs",
+        "errors": "errors",
+        "forecasts": "forecasts",
         "inference": "inference",
         "losses": "metrics.losses",
         "metrics": "metrics",
@@ -83,6 +66,17 @@ _lazy = _LazyNames(
         "plots": "plots",
         "regression": "regression",
         "significance": "metrics.significance",
+    },
+    moved={
+        "bins": "Edges EqualWidth PAVA PAVABC Quantile",
+        "calibrators": "BinningAverage CALIBRATORS CAPS CATS Dirichlet MatrixScaling MetaCal OneVsRest "
+        "PairwiseCoupling PriorShift ProportionThreshold SoftmaxTemperature Spline Temperature TreeSmoothing "
+        "VectorScaling VennAbers",
+        "costs": "ExponentialCost LinearCost LogCost PowerCost StepCost",
+        "inference": "detectable ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
+        "metrics": "ACE Breakdown Brier CalibrationCounter ECC LogLoss LogOddsError MCE RMSCE Tables ace auc bias "
+        "calbin calloss corp_decomposition ecc mcb mce murphy_decomposition oe_ratio proportions rmsce smooth_ece "
+        "stratified_brier",
     },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)

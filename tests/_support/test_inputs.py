@@ -3,7 +3,6 @@
 The shared reader is tested on all hazards in tests/tables/test_rows.py; here each function gets two of each kind.
 """
 
-import contextlib
 import functools
 import inspect
 import warnings
@@ -23,12 +22,11 @@ def takes_rows(value):
 
 
 def public():
-    """All public functions that are available here: some need an optional library."""
-    for name in cb.__all__:
-        with contextlib.suppress(ModuleNotFoundError):
-            yield name, getattr(cb, name)
-    for name in cb.metrics.metric_names("binary"):
-        yield name, getattr(cb.metrics, name)
+    """All public functions of the package, of metrics, and of tests of calibration."""
+    tests = ["detectable", "ecce_test", "hosmer_lemeshow", "slope_intercept_test", "spiegelhalter"]
+    for namespace, names in ((cb, cb.__all__), (cb.metrics, cb.metrics.__all__), (cb.inference, tests)):
+        for name in names:
+            yield name, getattr(namespace, name)
 
 
 PUBLIC = {name: function for name, function in public() if takes_rows(function)}

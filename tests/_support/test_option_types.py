@@ -39,12 +39,9 @@ def has_all(signature, given):
 def options():
     """Yield each public function and class that can be called with the arguments above, and each of its options."""
     seen = set()
-    for namespace in (cb, inference, metrics, regression):
-        for name in namespace.__all__:
-            try:
-                function = getattr(namespace, name)
-            except (ModuleNotFoundError, AttributeError):
-                continue
+    for namespace in (cb, cb.bins, cb.costs, cb.calibrators, inference, metrics, regression):
+        for name in getattr(namespace, "__all__", ()):  # calibrators may lack scikit-learn
+            function = getattr(namespace, name)
             is_error = inspect.isclass(function) and issubclass(function, BaseException)
             if not (inspect.isfunction(function) or inspect.isclass(function)) or is_error or name in NOT_CALLED:
                 continue

@@ -209,7 +209,7 @@ def test_without_matplotlib_the_message_names_the_extra():
         "import sys; sys.modules['matplotlib'] = None\n"
         "import calibrant as cb\n"
         "cb.plots\n"
-        "try: cb.plots.ReliabilityDisplay\n"
+        "try: cb.plots.ReliabilityDisplay.from_predictions\n"
         "except ModuleNotFoundError as error: print(error)\n"
         "try: cb.evaluate([0, 1, 1], [0.1, 0.5, 0.9], n_resamples=49).plot()\n"
         "except ModuleNotFoundError as error: print(error)\n"

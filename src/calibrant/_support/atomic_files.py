@@ -34,7 +34,28 @@ _REASONS = SHORTAGES | {
 
 
 class FileWriteError(InputError, OSError):
-    """A file that cannot be written; `errno` says why, as in every `OSError`."""
+    """A file that cannot be written; `errno` says why, as in every `OSError`.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+    error : OSError
+        The error of the operating system.
+
+    See Also
+    --------
+    InputError
+
+    Examples
+    --------
+    >>> from calibrant._support.atomic_files import write_file
+    >>> try:
+    ...     write_file("no such folder/report.html", "")
+    ... except FileWriteError as error:
+    ...     print(error)
+    'report.html' cannot be written: its folder does not exist. Create it first.
+    """
 
     def __init__(self, name: str, error: OSError) -> None:
         reason, hint = _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))

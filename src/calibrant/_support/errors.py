@@ -144,6 +144,10 @@ class MissingExtraError(ModuleNotFoundError):
     name : str or None
         Name of the missing module.
 
+    See Also
+    --------
+    InputError
+
     Examples
     --------
     >>> print(MissingExtraError("Diagrams need matplotlib", "plot", name="matplotlib"))

@@ -1,11 +1,17 @@
-"""Packages that load the module of a public name on first use (PEP 562)."""
+"""Packages that load the module of a public name on first use (PEP 562), and the aliases of names that moved."""
 
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:  # importing calibrant loads no other module
+    from calibrant._support.errors import MissingExtraError
 
 
 class LazyNames:
-    """Public names of a package and the modules that define them.
+    """Public names of a package and the modules that define them: the ``__getattr__`` of the package.
 
     Parameters
     ----------
@@ -15,22 +21,106 @@ class LazyNames:
         From modules, relative to `calibrant`, to their public names, separated by spaces.
     namespaces : mapping of str to str
         From public names of whole modules to these modules, relative to `calibrant`.
+    moved : mapping of str to str
+        From public namespaces, relative to `calibrant`, to names that moved there, separated by spaces. At the old
+        place they work with a `DeprecationWarning` for one release, and are listed nowhere.
+    renamed : mapping of str to str
+        From old names to new public names, relative to `calibrant`; the old ones work as those that moved.
+    needs : MissingExtraError, optional
+        The error that names the extra, for modules that import an optional library without naming it.
     """
 
-    def __init__(self, package: str, modules: Mapping[str, str], namespaces: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        package: str,
+        modules: Mapping[str, str],
+        *,
+        namespaces: Mapping[str, str] | None = None,
+        moved: Mapping[str, str] | None = None,
+        renamed: Mapping[str, str] | None = None,
+        needs: "MissingExtraError | None" = None,
+    ) -> None:
         self.package = package
         self.homes = {name: module for module, names in modules.items() for name in names.split()}
         self.namespaces = dict(namespaces or {})
+        self.moved = {name: f"{place}.{name}" for place, names in (moved or {}).items() for name in names.split()}
+        self.moved |= renamed or {}
+        self.needs = needs
+        self.missing: dict[str, _MissingName] = {}
         self.names = [*sorted(name for name in self.homes if not name.startswith("__")), *self.namespaces]
 
     def __call__(self, name: str) -> object:
-        """Return the object of a public name: the ``__getattr__`` of the package."""
-        if name in self.namespaces:
-            return import_module(f"calibrant.{self.namespaces[name]}")
-        if name in self.homes:
-            return getattr(import_module(f"calibrant.{self.homes[name]}"), name)
+        """Return the object of a public name."""
+        # `from calibrant import name` asks twice: first the import system asks whether there is such a name.
+        if name in self.moved and sys._getframe(1).f_globals.get("__name__") != "importlib._bootstrap":
+            warn_moved(f"{self.package}.{name}", f"calibrant.{self.moved[name]}")
+        try:
+            if name in self.moved:
+                return _public(self.moved[name])
+            if name in self.namespaces:
+                return import_module(f"calibrant.{self.namespaces[name]}")
+            if name in self.homes:
+                return getattr(import_module(f"calibrant.{self.homes[name]}"), name)
+        except ModuleNotFoundError as error:
+            if name not in self.missing:
+                attributes = {"__module__": self.package, "_error": self._missing_extra(error)}
+                self.missing[name] = _MissingName(name, (), attributes)
+            return self.missing[name]
         raise AttributeError(f"module {self.package!r} has no attribute {name!r}")
+
+    def _missing_extra(self, error: ModuleNotFoundError) -> "MissingExtraError":
+        """Return the error that names the extra; an error about anything else is raised as it is."""
+        from calibrant._support.errors import MissingExtraError
+
+        if isinstance(error, MissingExtraError):
+            return error
+        if self.needs is not None and (error.name or "").partition(".")[0] == self.needs.name:
+            return self.needs
+        raise error
 
     def directory(self) -> Callable[[], list[str]]:
         """Return the ``__dir__`` of the package."""
         return lambda: sorted(self.names)
+
+
+def warn_moved(old: str, new: str, *, stacklevel: int = 2) -> None:
+    """Warn that a public name is deprecated; `stacklevel` counts from the function that calls this one."""
+    text = f"{old} moved to {new}; the old name will be removed in 1.1."
+    warnings.warn(text, DeprecationWarning, stacklevel=stacklevel + 1)
+
+
+def _public(name: str) -> object:
+    """Return the object of a public name, relative to `calibrant`."""
+    value: object = import_module("calibrant")
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+class _MissingName(type):
+    """A public name whose optional library is not installed. Any use raises the error that names the extra.
+
+    The name itself is no error: ``from calibrant import *``, ``help(calibrant)`` and ``hasattr`` look up all names.
+    """
+
+    _error: "MissingExtraError"
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> "_MissingName":
+        for base in bases:
+            if isinstance(base, _MissingName):
+                base._raise()
+        return super().__new__(cls, name, bases, {**namespace, "__doc__": f"Not available. {namespace['_error']}"})
+
+    def _raise(cls, *_: object, **__: object) -> NoReturn:
+        error = cls.__dict__["_error"]
+        raise type(error)(error.problem, error.extra, name=error.name)
+
+    def __getattr__(cls, name: str) -> object:
+        if name.startswith("_"):  # questions of Python and its shells, such as whether the class is abstract
+            raise AttributeError(name)
+        cls._raise()
+
+    __call__ = __getitem__ = __iter__ = __len__ = __contains__ = _raise
+
+    def __repr__(cls) -> str:
+        return f"<{cls.__module__}.{cls.__name__}: {cls.__doc__}>"

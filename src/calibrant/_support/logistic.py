@@ -19,7 +19,17 @@ _ONES = np.ones(0)  # represents a column of ones
 
 
 class NotConvergedError(InputError):
-    """The likelihood has no finite maximum, or one so large that doubles cannot distinguish it from infinity."""
+    """The likelihood has no finite maximum, or one so large that doubles cannot distinguish it from infinity.
+
+    See Also
+    --------
+    InputError
+
+    Examples
+    --------
+    >>> issubclass(NotConvergedError, InputError)
+    True
+    """
 
 
 def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float], *, intercept: bool = True) -> Floats:

@@ -72,7 +72,21 @@ def check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
 
 
 class UnknownArgumentError(InputError, TypeError):
-    """A keyword argument that a function does not have; `value` is its name."""
+    """A keyword argument that a function does not have; `value` is its name.
+
+    See Also
+    --------
+    InputError
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> try:
+    ...     cb.brier([0, 1], [0.2, 0.7], weights=[1, 2])
+    ... except TypeError as error:
+    ...     print(error)
+    brier() has no argument 'weights'. Did you mean 'sample_weight'?
+    """
 
 
 # Names that other libraries use for an argument.

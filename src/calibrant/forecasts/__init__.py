@@ -1,1 +1,19 @@
-"""Forecasts of a numeric target: predictive distributions, one per row."""
+"""Forecasts: the types that `evaluate` and other functions take, for outcomes that are numbers, counts or classes."""
+
+from calibrant._support.lazy import LazyNames as _LazyNames
+
+_lazy = _LazyNames(
+    __name__,
+    {
+        "forecasts.distributions": "Gaussian Quantiles Samples",
+        "forecasts.forecast_table": "ForecastTable",
+        "forecasts.frozen": "Frozen",
+        "forecasts.labels": "Labels",
+        "forecasts.point": "Point",
+        "forecasts.protocol": "Forecast",
+        "forecasts.transformed": "Stretched Warped",
+    },
+)
+__all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
+__getattr__ = _lazy
+__dir__ = _lazy.directory()

@@ -4,6 +4,7 @@ from calibrant.metrics.calbin_calloss import CalBin as CalBin
 from calibrant.metrics.calbin_calloss import CalLoss as CalLoss
 from calibrant.metrics.calbin_calloss import calbin as calbin
 from calibrant.metrics.calbin_calloss import calloss as calloss
+from calibrant.metrics.calibration_counter import CalibrationCounter as CalibrationCounter
 from calibrant.metrics.calibration_errors import ACE as ACE
 from calibrant.metrics.calibration_errors import ECC as ECC
 from calibrant.metrics.calibration_errors import ECE as ECE
@@ -57,6 +58,7 @@ from calibrant.metrics.isotonic_gaps import emax as emax
 from calibrant.metrics.isotonic_gaps import ici as ici
 from calibrant.metrics.isotonic_gaps import isotonic_errors as isotonic_errors
 from calibrant.metrics.labels import Proportions as Proportions
+from calibrant.metrics.labels import proportions as proportions
 from calibrant.metrics.local_regression import LocalRegression as LocalRegression
 from calibrant.metrics.log_odds import LogOddsError as LogOddsError
 from calibrant.metrics.log_odds import log_odds_error as log_odds_error
@@ -105,5 +107,6 @@ from calibrant.metrics.smooth_gaps import SmoothErrors as SmoothErrors
 from calibrant.metrics.smooth_gaps import loess_errors as loess_errors
 from calibrant.metrics.top_label import TopLabelMetric as TopLabelMetric
 from calibrant.tables.class_table import ClassTable as ClassTable
+from calibrant.tables.collection import Tables as Tables
 from calibrant.tables.confusion_table import ConfusionTable as ConfusionTable
 from calibrant.tables.partition import Partition as Partition

@@ -36,10 +36,21 @@ _LONGEST_PAUSE = 10.0
 class ServiceError(OSError):
     """The service cannot be reached, or does not do what was asked.
 
-    Attributes
+    Parameters
     ----------
+    text : str
+        What the service answered, or why it did not.
     status : int
         Status code of HTTP; 0 if there was no answer.
+
+    See Also
+    --------
+    MonitorClient
+
+    Examples
+    --------
+    >>> ServiceError("The service is busy.", 503).status
+    503
     """
 
     def __init__(self, text: str, status: int = 0) -> None:

@@ -21,7 +21,17 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class StoreError(OSError):
-    """The store cannot be read or written. What it held before the call is unchanged."""
+    """The store cannot be read or written. What it held before the call is unchanged.
+
+    See Also
+    --------
+    Monitor
+
+    Examples
+    --------
+    >>> damaged("a window ends before it begins")
+    StoreError('The store is damaged: a window ends before it begins. Restore it from a backup.')
+    """
 
 
 def damaged(what: str) -> StoreError:

@@ -36,15 +36,8 @@ _lazy = _LazyNames(
         "plots.segment_map": "SegmentMapDisplay",
         "plots.tce_reliability": "TestBasedReliabilityDisplay",
     },
+    needs=_MissingExtraError("Diagrams need matplotlib", "plot", name="matplotlib"),
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
+__getattr__ = _lazy
 __dir__ = _lazy.directory()
-
-
-def __getattr__(name: str) -> object:
-    try:
-        return _lazy(name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "matplotlib":
-            raise
-        raise _MissingExtraError("Diagrams need matplotlib", "plot", name="matplotlib") from error

@@ -1,0 +1,21 @@
+"""Errors and warnings that Calibrant raises, to catch one of them by its class."""
+
+from calibrant._support.errors import MissingExtraError as _MissingExtraError
+from calibrant._support.lazy import LazyNames as _LazyNames
+
+_lazy = _LazyNames(
+    __name__,
+    {
+        "_support.atomic_files": "FileWriteError",
+        "_support.errors": "CalibrantWarning InputError MissingExtraError",
+        "_support.logistic": "NotConvergedError",
+        "_support.option_checks": "UnknownArgumentError",
+        "monitor.client": "ServiceError",
+        "monitor.conflicts": "BatchConflictError DeletedModelError SettingsConflictError",
+        "monitor.stored_values": "StoreError",
+    },
+    needs=_MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy"),
+)
+__all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
+__getattr__ = _lazy
+__dir__ = _lazy.directory()
