@@ -20,7 +20,7 @@ NAMESPACES = (
     "norms",
     "costs",
     "significance",
-    "errors",
+    "exceptions",
     "forecasts",
     "metrics",
     "inference",

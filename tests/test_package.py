@@ -16,7 +16,7 @@ import pytest
 import calibrant as cb
 
 PACKAGE = Path(cb.__file__).parent
-FOLDERS = ("calibrators", "errors", "forecasts", "inference", "metrics", "plots", "regression")
+FOLDERS = ("calibrators", "exceptions", "forecasts", "inference", "metrics", "plots", "regression")
 PACKAGES = pytest.mark.parametrize("name", ["calibrant", *(f"calibrant.{folder}" for folder in FOLDERS)])
 MAX_PUBLIC_NAMES = 70
 # Libraries that an installation without extras does not have.
@@ -91,7 +91,7 @@ LISTED = {
     "members": "import inspect, calibrant; print(dict(inspect.getmembers(calibrant))['evaluate'].__name__)",
     "hasattr": "import calibrant as cb; print(all(hasattr(cb, name) for name in [*dir(cb), *cb._lazy.moved]))",
     "namespaces": "import calibrant as cb; from calibrant.metrics import *; from calibrant.plots import *; "
-    "from calibrant.errors import *; from calibrant.inference import *; from calibrant.regression import *; "
+    "from calibrant.exceptions import *; from calibrant.inference import *; from calibrant.regression import *; "
     "print(tce.__module__, isinstance(1, CalibrationCounter))",
 }
 
@@ -130,7 +130,7 @@ def test_listing_all_names_works_in_every_installation(way, installation):
         ("cb.plots.ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7])", "plot"),
         ("cb.evaluate([0, 1, 1], [0.1, 0.5, 0.9], n_resamples=49).plot()", "plot"),
         ("cb.Monitor('sqlite://')", "monitor"),
-        ("cb.errors.StoreError('x')", "monitor"),
+        ("cb.exceptions.StoreError('x')", "monitor"),
         ("cb.metrics.CalibrationCounter()", "torch"),
         ("type('Mine', (cb.metrics.CalibrationCounter,), {})", "torch"),
     ],

@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 PACKAGES = (
     "calibrant",
     "calibrant.calibrators",
-    "calibrant.errors",
+    "calibrant.exceptions",
     "calibrant.forecasts",
     "calibrant.inference",
     "calibrant.metrics",

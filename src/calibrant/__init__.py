@@ -57,7 +57,7 @@ _lazy = _LazyNames(
         "bins": "metrics.bins",
         "calibrators": "calibrators",
         "costs": "metrics.costs",
-        "errors": "errors",
+        "exceptions": "exceptions",
         "forecasts": "forecasts",
         "inference": "inference",
         "losses": "metrics.losses",

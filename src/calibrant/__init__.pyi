@@ -1,5 +1,5 @@
 from calibrant import calibrators as calibrators
-from calibrant import errors as errors
+from calibrant import exceptions as exceptions
 from calibrant import forecasts as forecasts
 from calibrant import inference as inference
 from calibrant import metrics as metrics
