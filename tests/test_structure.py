@@ -32,7 +32,7 @@ OTHER_MEANINGS = {'"binary" in str(array.type)': "a type of Arrow"}
 
 # Modules with one name outside of the folders of kinds, and why both keep it.
 REPEATED_MODULES = {
-    **dict.fromkeys(("audit", "compare", "evaluate", "export", "monitor"), "the command of that function or folder in cli"),
+    **dict.fromkeys(("audit", "compare", "evaluate", "export", "monitor"), "the command of that function or folder"),
     "registry": "METRICS and CALIBRATORS, each in its folder",
     **dict.fromkeys((*base.KINDS, "regression"), "what concerns that kind, or both kinds of numeric outcomes"),
     **dict.fromkeys(("decision", "design"), "of binary scores in inference, of classes in inference/multiclass"),
