@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cb
-from calibrant._support.atomic_files import write_file
+from calibrant._support.file_writing import write_file
 
 VERSIONS = 7
 

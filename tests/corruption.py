@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 import calibrant as cb
 from calibrant.cli.main import run
-from calibrant.ingest import text_blocks
+from calibrant.ingest import text_files as text_blocks
 from tests.fuzz.workplace import one_database
 
 ROWS = 400

@@ -16,7 +16,7 @@ MAX_LINES = 25  # of a worked diff, without its row in a registry
 # For each worked diff: the new row of the registry, and the contract tests that find it there by name.
 WORKED = {
     "Adding a metric": (
-        '    "amce": AMCE,',
+        '        "amce": "calibration_errors.AMCE",',
         "amce",
         ("tests/metrics/test_metrics.py", "tests/metrics/test_registry.py", "tests/inference/test_intervals.py"),
     ),

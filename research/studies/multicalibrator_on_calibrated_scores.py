@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
-from calibrant._support.logits import expit
+from calibrant._support.logistic import expit
 from research.studies.designs import run_cells
 
 DATA_SETS, NEW_ROWS = 100, 20_000

@@ -17,8 +17,8 @@ import pytest
 from small_disks import small_disk
 
 import calibrant as cb
-from calibrant._support import atomic_files
-from calibrant._support.atomic_files import FileWriteError, new_file, write_file
+from calibrant._support import file_writing as atomic_files
+from calibrant._support.file_writing import FileWriteError, new_file, write_file
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 8
@@ -292,7 +292,7 @@ def test_missing_permission_is_named(tmp_path):
 def test_too_many_open_files_are_named(tmp_path):
     code = (
         "import os, resource, sys\n"
-        "from calibrant._support.atomic_files import write_file\n"
+        "from calibrant._support.file_writing import write_file\n"
         "write_file('a.txt', 'old')\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n"
         "held = []\n"
@@ -312,8 +312,8 @@ def test_too_many_open_files_are_named(tmp_path):
 # remove, `apply`, which writes rows to the temporary file of the writer, and the demo of the monitor, whose service
 # writes its log. Examples do not count.
 WRITING = re.compile(r"""\.write_(?:text|bytes)\(|open\([^)]*["'][wax]b?\+?["']|os\.replace|mkstemp|NamedTemp""")
-MAY_WRITE = {"_support/atomic_files.py", "cli/input_files.py", "export/scored_files.py", "ingest/file_batches.py"}
-MAY_WRITE |= {"_support/temporary_files.py", "cli/monitor_demo.py"}
+MAY_WRITE = {"_support/file_writing.py", "cli/input_files.py", "export/scored_files.py", "ingest/files.py"}
+MAY_WRITE |= {"cli/monitor_demo.py"}
 
 
 def test_no_other_module_writes_files():

@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cb
 from calibrant import inference, metrics, regression
-from calibrant._support.option_checks import check_keywords
+from calibrant._support.errors import check_keywords
 
 Y, P = [0, 1, 1, 0], [0.2, 0.7, 0.6, 0.1]
 

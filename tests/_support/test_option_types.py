@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cb
 from calibrant import inference, metrics, regression
-from calibrant._support.text_tables import printable
+from calibrant._support.formatting import printable
 
 RNG = np.random.default_rng(0)
 P = RNG.random(60)

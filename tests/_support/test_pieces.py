@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from calibrant._support.logits import expit
-from calibrant._support.pieces import dot, gram, in_pieces
+from calibrant._support.arrays import dot, gram, in_pieces
+from calibrant._support.logistic import expit
 
 SIZES = [0, 1, 8_193, 32_767, 32_768, 32_769, 100_000]
 

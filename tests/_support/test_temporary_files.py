@@ -7,7 +7,7 @@ import pytest
 from small_disks import small_disk
 
 from calibrant import InputError
-from calibrant._support.temporary_files import reserve, temporary_writes
+from calibrant._support.file_writing import reserve, temporary_writes
 
 SIZES = (1, 4096, 3 * 2**20 + 5)
 

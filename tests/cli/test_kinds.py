@@ -322,7 +322,7 @@ def test_labels_of_text_files_are_numbers_only_if_all_are(here, call):
 
 
 def test_labels_stay_one_type_over_batches(here, call, monkeypatch):
-    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", 4)
+    monkeypatch.setattr("calibrant.ingest.files._BATCH", 4)
     labels = ["1", "2"] * 10 + ["x"] * 20
     Path("a.csv").write_text("y,p\n" + "".join(f"{label},{label}\n" for label in labels))
     found = json.loads(call("evaluate", "a.csv", "-y", "y", "--predicted-label", "p", "--json", "-"))["models"]["p"]

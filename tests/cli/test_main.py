@@ -50,7 +50,7 @@ def test_evaluating_a_csv_file_loads_only_what_it_uses(scores):
     unused = {
         "calibrant.metrics.distribution",
         "calibrant.metrics.point",
-        "calibrant.metrics.classwise",
+        "calibrant.metrics.multiclass",
         "matplotlib",
         "narwhals",
         "pandas",
@@ -184,7 +184,7 @@ def test_errors_name_the_column_the_file_and_the_row(here, call, command):
     ],
 )
 def test_rows_are_counted_from_the_start_of_the_file(here, call, monkeypatch, column, cell, words):
-    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", 4)
+    monkeypatch.setattr("calibrant.ingest.files._BATCH", 4)
     rows = [{"y": i % 2, "p": 0.5, "w": 1} for i in range(12)]
     rows[9][column] = cell
     Path("a.csv").write_text("y,p,w\n" + "".join(",".join(map(str, row.values())) + "\n" for row in rows))

@@ -10,12 +10,12 @@ import calibrant as cb
 click = pytest.importorskip("click", reason="click is not installed")
 pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-from calibrant._support.properties import FORECAST_KINDS  # noqa: E402
 from calibrant._support.sql_dialects import DIALECTS  # noqa: E402
 from calibrant.cli import forecast_columns, options  # noqa: E402
 from calibrant.cli.main import COMMANDS, calibrant  # noqa: E402
 from calibrant.export.scored_files import calibrate_file  # noqa: E402
 from calibrant.kinds.base import KINDS  # noqa: E402
+from calibrant.metrics.metric import FORECAST_KINDS  # noqa: E402
 from calibrant.monitor.service.service_settings import ServiceSettings  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,

@@ -8,11 +8,8 @@ import pytest
 
 import calibrant as cb
 from calibrant.inference.multiclass.sample import ClassSampler
-from calibrant.metrics.classwise import ClasswiseMetric
-from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
-from calibrant.metrics.top_label import TopLabelMetric
-from calibrant.tables.class_table import ClassTable
-from calibrant.tables.confusion_table import ConfusionTable
+from calibrant.metrics.multiclass import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
+from calibrant.tables.class_table import ClassTable, ConfusionTable
 
 N = 1500
 

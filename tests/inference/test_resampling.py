@@ -23,7 +23,6 @@ import calibrant as cb
 from calibrant import _kernels
 from calibrant._kernels import reference_replicates
 from calibrant._kernels.interface import poisson_shares
-from calibrant._support.properties import declare
 from calibrant._support.random_streams import Stream, Streams, seed_sequence
 from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.metric_values import drop_missing, metric_values
@@ -37,9 +36,10 @@ from calibrant.inference.resampling import (
     null_sampler,
 )
 from calibrant.metrics.losses import absolute_gap, max_distance, signed_gap
+from calibrant.metrics.metric import declare
 from calibrant.metrics.norms import sup, weighted_l1, weighted_mean
 from calibrant.tables.partition import BinTotals
-from calibrant.tables.residuals import event_squares, residual_variance
+from calibrant.tables.score_table import event_squares, residual_variance
 
 compiled_only = pytest.mark.skipif(
     _kernels.KERNEL != "compiled", reason=f"needs the compiled kernel; {_kernels.KERNEL} runs"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-from calibrant.ingest.arrow_arrays import missing_cells, parse_labels, read_values  # noqa: E402
+from calibrant.ingest.files import missing_cells, parse_labels, read_values  # noqa: E402
 
 KINDS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]
 NUMBERS = {kind: pa.array(np.arange(20).astype(kind)) for kind in KINDS}

@@ -477,7 +477,7 @@ def test_postgresql_in_all_its_ways(postgresql):
 def test_spark_counts_in_each_partition_and_runs_no_python(spark_local, tmp_path):
     from calibrant._support.sql_dialects import DIALECTS
     from calibrant.ingest.counting import CountOptions
-    from calibrant.ingest.pushdown import CountQuery
+    from calibrant.ingest.queries import CountQuery
     from calibrant.ingest.spark import counted
     from calibrant.ingest.table_counter import TableCounter
 

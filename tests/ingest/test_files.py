@@ -144,7 +144,7 @@ def test_names_of_files_and_columns_are_taken_as_they_are(tmp_path):
 
 
 def test_a_bar_counts_batches(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", 2048)
+    monkeypatch.setattr("calibrant.ingest.files._BATCH", 2048)
     monkeypatch.setattr("calibrant._support.progress._DELAY", 0.0)
     monkeypatch.setattr("calibrant._support.progress._REDRAW_EVERY", 0.0)
     cb.scan(parquet(tmp_path), y="y", p="p", progress=True)
@@ -190,7 +190,7 @@ def test_bad_lines_are_refused_with_file_and_place(lines, words, resolution, tmp
 
 
 def test_rows_are_numbered_within_their_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", 2048)
+    monkeypatch.setattr("calibrant.ingest.files._BATCH", 2048)
     p = P.copy()
     p[25_000] = 1.5
     pq.write_table(TABLE, tmp_path / "a.parquet")
@@ -356,7 +356,7 @@ def test_a_folder_does_not_stand_for_a_column_of_the_file(tmp_path):
 
 
 def test_rows_of_all_groups_count_for_memory_and_a_grid_needs_none(tmp_path, monkeypatch):
-    monkeypatch.setattr("calibrant.ingest.row_counter._FOLD", 5_000)
+    monkeypatch.setattr("calibrant.ingest.table_counter._FOLD", 5_000)
     whole = cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day", frequency="w", resolution=2**-12)
     expected = cb.ScoreTable.from_arrays(Y, P, frequency=W).round(2**-12)
     assert whole.total() == expected
@@ -439,8 +439,7 @@ def test_a_limit_of_addresses_ends_in_a_result_or_in_a_memory_error(tmp_path, en
 
 
 def test_a_lack_of_memory_inside_duckdb_is_a_memory_error():
-    from calibrant.ingest.duckdb_connection import open_duckdb
-    from calibrant.ingest.formats import File
+    from calibrant.ingest.formats import File, open_duckdb
 
     for error in (duckdb.OutOfMemoryException("x"), OSError("Out of Memory Error: ArrowBuffer: failed to allocate")):
         with pytest.raises(MemoryError, match="a.parquet"), open_duckdb(File("a.parquet", "parquet"), "1GB"):
@@ -465,7 +464,7 @@ def write_labels(folder, kind, *files):
 @pytest.mark.parametrize("rows", [1, 2, 1 << 20])
 @pytest.mark.parametrize("label", ["0", "fraud"])
 def test_labels_are_the_same_in_one_file_and_in_several(tmp_path, monkeypatch, kind, rows, label):
-    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", rows)
+    monkeypatch.setattr("calibrant.ingest.files._BATCH", rows)
     one = write_labels(tmp_path / "one", kind, ["0", "0", "0", "fraud"])
     two = write_labels(tmp_path / "two", kind, ["0", "0"], ["0", "fraud"])
     events = 3 if label == "0" else 1
@@ -479,7 +478,7 @@ def test_labels_are_the_same_in_one_file_and_in_several(tmp_path, monkeypatch, k
 
 @pytest.mark.parametrize("rows", [1, 2, 1 << 20])
 def test_truth_values_and_numbers_are_not_mixed(tmp_path, monkeypatch, rows):
-    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", rows)
+    monkeypatch.setattr("calibrant.ingest.files._BATCH", rows)
     folder = write_labels(tmp_path / "a", "csv", ["true", "true", "1", "1"])
     with pytest.raises(InputError, match="one type in all rows; got numbers after|must hold 0 and 1; got the la"):
         cb.scan(folder, y="y", p="p")
@@ -571,8 +570,7 @@ def test_float16_scores_of_files_are_noted_as_those_of_arrays(tmp_path):
 
 
 def test_a_parquet_file_that_is_replaced_is_not_called_damaged(tmp_path):
-    from calibrant.ingest.file_batches import FileReader
-    from calibrant.ingest.files import find_files
+    from calibrant.ingest.files import FileReader, find_files
 
     table = pa.table({"y": [0, 1] * 50, "p": [0.25, 0.75] * 50})
     for after in (table.slice(0, 7), table):
@@ -587,8 +585,7 @@ def test_a_parquet_file_that_is_replaced_is_not_called_damaged(tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_the_header_and_the_rows_of_text_are_those_of_one_file(tmp_path, kind):
-    from calibrant.ingest.file_batches import FileReader
-    from calibrant.ingest.files import find_files
+    from calibrant.ingest.files import FileReader, find_files
 
     rows = {"csv": ("y,p\n", "1,0.5\n", "p,y\n1,0\n"), "jsonl": ("", '{"y": 1, "p": 0.5}\n', '{"y": 0, "p": 1}\n')}
     header, row, other = rows[kind]

@@ -82,7 +82,7 @@ def test_peak_memory_of_a_scan_of_many_rows_with_two_scores(tmp_path):
 @pytest.mark.parametrize("expected", [None, 6 * BATCH, 2 * BATCH])
 @pytest.mark.parametrize("scores", ["ties", "distinct", "ties, then distinct", "float32, then float64"])
 def test_folding_changes_no_table(monkeypatch, grouped, expected, scores):
-    monkeypatch.setattr("calibrant.ingest.row_counter._FOLD", BATCH)
+    monkeypatch.setattr("calibrant.ingest.table_counter._FOLD", BATCH)
     rng = np.random.default_rng(1)
     rows = []
     for i in range(6):
@@ -102,7 +102,7 @@ def test_folding_changes_no_table(monkeypatch, grouped, expected, scores):
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_folding_of_frequencies_changes_no_table(monkeypatch, grouped):
-    monkeypatch.setattr("calibrant.ingest.row_counter._FOLD", 1000)
+    monkeypatch.setattr("calibrant.ingest.table_counter._FOLD", 1000)
     rng = np.random.default_rng(2)
     rows = [
         {"y": rng.integers(0, 2, 900), "p": rng.integers(0, 11, 900) / 10, "w": rng.integers(0, 4, 900) * 1.0}
@@ -126,7 +126,7 @@ def test_rows_with_ties_are_folded_before_memory_is_refused():
 
 
 def test_rounded_groups_carry_one_note(monkeypatch):
-    monkeypatch.setattr("calibrant.ingest.row_counter._FOLD", BATCH)
+    monkeypatch.setattr("calibrant.ingest.table_counter._FOLD", BATCH)
     rows = [batch | {"g": np.arange(BATCH) % 2} for batch in batches(3, lambda rng, size: rng.random(size))]
     table = counted(rows, keys=["g"], resolution=2**-8)["p", 1]
     y, p = (np.concatenate([batch[name][1::2] for batch in rows]) for name in ("y", "p"))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import calibrant as cb
 from calibrant._support.errors import InputError
-from calibrant.ingest import text_blocks
+from calibrant.ingest import text_files as text_blocks
 from calibrant.ingest.formats import File
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -274,7 +274,7 @@ def test_rows_that_are_not_in_the_metadata_are_noticed(tmp_path, monkeypatch):
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"y": Y, "p": P}), tmp_path / "a.parquet")
-    monkeypatch.setattr("calibrant.ingest.headers.count_rows", lambda file: 5_001)
+    monkeypatch.setattr("calibrant.ingest.parquet_files.count_rows", lambda file: 5_001)
     with pytest.raises(InputError, match="its metadata state 5,001 rows, but 5,000 were found"):
         cb.scan(tmp_path / "a.parquet", y="y", p="p")
 
@@ -330,7 +330,7 @@ def test_partitions_of_text_files_have_the_types_of_those_of_parquet_files(tmp_p
 def test_the_progress_bar_of_duckdb_is_off(tmp_path, monkeypatch):
     import duckdb
 
-    from calibrant.ingest.duckdb_connection import open_duckdb
+    from calibrant.ingest.formats import open_duckdb
 
     real = duckdb.connect
 

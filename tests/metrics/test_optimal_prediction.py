@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import calibrant as cb
-from calibrant.metrics.optimal_prediction import linear_rank
+from calibrant.metrics.decision_costs import linear_rank
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "expected.json").read_text())["cost_bella"]
 COSTS = {

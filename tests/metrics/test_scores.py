@@ -14,7 +14,8 @@ from strategies import columns, count, some_rows, tables
 
 import calibrant as cb
 from calibrant import PAVA, EqualWidth, ScoreTable
-from calibrant.metrics import Partition, smooth_calibration
+from calibrant.metrics import Partition
+from calibrant.metrics import smooth_errors as smooth_calibration
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 BELLA = json.loads((GOLDEN / "expected.json").read_text())["cost_bella"]["bella"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.tables.residuals import event_squares, residual_variance, row_squares, squared_residuals
+from calibrant.tables.score_table import event_squares, residual_variance, row_squares, squared_residuals
 
 RNG = np.random.default_rng(0)
 P = RNG.integers(1, 10, 200) / 10

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 import calibrant as cb
 from calibrant import ScoreTable
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant.inference.resampling import PairedRows
 from calibrant.regression import MeanTable
-from calibrant.tables.groups import observed_groups
-from calibrant.tables.rows import Rows
+from calibrant.tables.rows import Rows, observed_groups
 from calibrant.tables.score_table import count_rows
 
 
@@ -290,7 +288,7 @@ def test_a_group_without_a_used_row_is_empty():
 
 def test_checking_twice_changes_nothing():
     rows = Rows.read(Y, {"y_prob": put(P, 3, 1 + 1e-9)}, sample_weight=put(np.ones(200), 4, 0))
-    check = partial(Rows.check, outcome=class_labels.events, forecast=_columns.scores)
+    check = partial(Rows.check, outcome=_columns.events, forecast=_columns.scores)
     once = check(rows).select()
     twice = check(once).select()
     assert once.notes == twice.notes

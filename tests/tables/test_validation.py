@@ -15,9 +15,8 @@ from calibrant._support.errors import Note
 from calibrant.metrics.bins import EqualWidth
 from calibrant.regression import MeanTable
 from calibrant.tables import storage
-from calibrant.tables.class_table import ClassTable
+from calibrant.tables.class_table import ClassTable, ConfusionTable
 from calibrant.tables.collection import Tables
-from calibrant.tables.confusion_table import ConfusionTable
 
 COUNTS = {"score": [0.1, 0.5, 0.9], "n": [3, 2, 4], "k": [0, 2, 1]}
 WRONG_COUNTS = {

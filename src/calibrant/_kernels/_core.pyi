@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._kernels.interface import Bytes, Order, WeightedBlocks
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.arrays import Floats, Ints, Weights
 
 def count(score: NDArray[Any], label: NDArray[Any], threads: int) -> tuple[Floats, Ints, Ints] | None: ...
 def count_groups(

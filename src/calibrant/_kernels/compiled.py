@@ -29,7 +29,7 @@ from calibrant._kernels.interface import (
     unit_poisson_shares,
 )
 from calibrant._kernels.scipy_binomial import binomial_pvalue
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.arrays import Floats, Ints, Weights
 from calibrant._support.workers import available_cores, map_in_threads
 
 __all__ = [

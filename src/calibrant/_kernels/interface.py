@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.arrays import Floats, Ints, Weights
 
 __all__ = [
     "Bytes",

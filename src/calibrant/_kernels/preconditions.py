@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._kernels.interface import Bytes, GroupTables, Order, Plan, TestedBlocks
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.arrays import Floats, Ints, Weights
 
 __all__ = [
     "check_bins",

@@ -25,7 +25,7 @@ from calibrant._kernels.preconditions import (
     require,
 )
 from calibrant._kernels.scipy_binomial import binomial_pvalue
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.arrays import Floats, Ints, Weights
 
 __all__ = [
     "bin_sums",

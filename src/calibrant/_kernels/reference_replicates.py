@@ -27,7 +27,7 @@ from calibrant._kernels.preconditions import (
     require,
 )
 from calibrant._kernels.reference import pava_bc, rejected
-from calibrant._support.typing import Bools, Floats, Ints, Weights
+from calibrant._support.arrays import Bools, Floats, Ints, Weights
 
 __all__ = [
     "class_draws",

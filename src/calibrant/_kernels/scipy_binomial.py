@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant._support.typing import Bools, Floats, Ints
+from calibrant._support.arrays import Bools, Floats, Ints
 
 _TIE = 1 + 1e-7
 # SciPy raises an OverflowError for smaller p; the correctly rounded p-value is then 1, n p or 0.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
 
 __all__ = ["are_on_device", "count", "is_tensor", "is_valid", "runs", "to_host"]
 

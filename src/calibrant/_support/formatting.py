@@ -1,12 +1,73 @@
-"""Numbers and p-values as text."""
+"""Text for terminals and notebooks: escapes, numbers, tables whose first row is the header, short representations."""
 
+import html
 import math
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any
 
-from calibrant._support.arrays import true_runs
-from calibrant._support.typing import Bools, Floats
 
-__all__ = ["NumberFormat", "format_percent", "format_pvalue", "p_text", "percent_digits", "round_up", "runs_text"]
+def printable(text: str, *, keep: str = "") -> str:
+    r"""Return text for a terminal: control characters and lone surrogates as in Python's strings, except those to keep.
+
+    >>> printable("a\x1b[31m\n\ud800")
+    'a\\x1b[31m\\n\\ud800'
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in keep else repr(each)[1:-1] for each in text)
+
+
+def text_table(cells: Sequence[Sequence[str]], *, left: Collection[int] = ()) -> list[str]:
+    """Return lines with aligned columns: columns in `left` to the left, the others to the right."""
+    cells = [[printable(cell) for cell in row] for row in cells]
+    widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = (
+            cell.ljust(w) if c in left else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        return ("  " + "  ".join(padded)).rstrip()
+
+    return [line(row) for row in cells]
+
+
+def html_table(cells: Sequence[Sequence[str]], *, left: Collection[int] = ()) -> str:
+    """Return the table as HTML, escaped."""
+    heading, *rows = cells
+
+    def row(kind: str, texts: Sequence[str]) -> str:
+        sides = ("left" if c in left else "right" for c in range(len(texts)))
+        shown = (html.escape(printable(text)) for text in texts)
+        return "".join(f'<{kind} style="text-align:{s}">{t}</{kind}>' for t, s in zip(shown, sides, strict=True))
+
+    body = "".join(f"<tr>{row('td', texts)}</tr>" for texts in rows)
+    return f"<table><thead><tr>{row('th', heading)}</tr></thead><tbody>{body}</tbody></table>"
+
+
+@dataclass(frozen=True)
+class TableText:
+    """A table between lines of text, of which the first is the headline; a table without rows is left out."""
+
+    before: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    after: Sequence[str] = ()
+
+    def to_text(self) -> str:
+        """Return lines for a terminal."""
+        lines = list(map(printable, self.before))
+        if len(self.cells) > 1:
+            lines += ["", *text_table(self.cells, left=(0,))]
+        return "\n".join([*lines, *(f"  {printable(line)}" for line in self.after)])
+
+    def to_html(self) -> str:
+        """Return HTML for a notebook."""
+        first, *more = (html.escape(printable(line)) for line in self.before)
+        after = "".join(f"<p>{html.escape(printable(line))}</p>" for line in self.after)
+        lines = "".join(f"<p>{line}</p>" for line in more)
+        table = html_table(self.cells, left=(0,)) if len(self.cells) > 1 else ""
+        return f"<p><strong>{first}</strong></p>{lines}{table}{after}"
 
 
 @dataclass(frozen=True)
@@ -73,13 +134,62 @@ def round_up(count: float) -> int:
     return -(-whole // unit) * unit
 
 
-def runs_text(points: Floats, chosen: Bools, most: int = 3) -> str:
-    """Return the runs of neighbouring points that are chosen, in words.
+_LONGEST = 60  # characters of one value
 
-    >>> import numpy as np
-    >>> runs_text(np.array([0.1, 0.2, 0.3, 0.5]), np.array([True, True, False, True]))
-    '0.1 to 0.2, 0.5'
+
+def short_repr(self: Any) -> str:
+    """Return the fields of a dataclass on one line: numbers with four digits, arrays by their shape, no empty notes."""
+    shown = {field.name: getattr(self, field.name) for field in fields(self) if field.repr}
+    texts = [f"{name}={_value(value)}" for name, value in shown.items() if not (name == "notes" and not value)]
+    return f"{type(self).__name__}({', '.join(texts)})"
+
+
+def _value(value: Any) -> str:
+    import numpy as np  # the command line writes text without it
+
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"<{' x '.join(f'{size:,}' for size in value.shape)} {value.dtype}>"
+    if isinstance(value, Real) and not isinstance(value, (bool, int, np.integer)):
+        return f"{float(value):.4g}"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def line_html(self: Any) -> str:
+    """Return the representation of a result, ``Name(...)``, as one line of HTML with the name in bold."""
+    name, _, rest = printable(repr(self)).partition("(")
+    return f"<p><strong>{html.escape(name)}</strong> {html.escape(rest.removesuffix(')'))}</p>"
+
+
+class ResultMapping(dict[Any, Any]):
+    """Results by name; printed as a table of names and the first line of each result.
+
+    Examples
+    --------
+    >>> ResultMapping({"a": 1.5, "b": "two"})
+      a  1.5
+      b  'two'
     """
-    ends = [(points[a], points[z - 1]) for a, z in true_runs(chosen)]
-    shown = [f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}" for low, high in ends[:most]]
-    return ", ".join(shown) + (f" and {len(ends) - most} more ranges" if len(ends) > most else "")
+
+    def __repr__(self) -> str:
+        return "\n".join(text_table(self._cells()[1:], left=(0, 1))) if self else "{}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), left=(0, 1))
+
+    def _cells(self) -> list[list[str]]:
+        lines = [[str(name), repr(value).partition("\n")[0]] for name, value in self.items()]
+        rest = len(lines) - _MOST_LINES
+        more = [["...", f"and {rest:,} more"]] if rest > 0 else []
+        return [["name", "result"], *lines[:_MOST_LINES], *more]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
+
+
+_MOST_LINES = 30
+
+
+def result_mapping(results: Mapping[Any, Any]) -> ResultMapping:
+    """Return the results as a `ResultMapping`."""
+    return results if isinstance(results, ResultMapping) else ResultMapping(results)

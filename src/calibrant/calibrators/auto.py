@@ -9,11 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._support.errors import CalibrantWarning, InputError
-from calibrant._support.option_checks import check_share
+from calibrant._support.arrays import Bools, Floats, Ints
+from calibrant._support.errors import CalibrantWarning, InputError, check_share
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.calibrators.cost_aware import CAPS, CATS
 from calibrant.calibrators.identity import Identity
 from calibrant.calibrators.models import (
@@ -43,7 +42,7 @@ from calibrant.inference.design import Design
 from calibrant.inference.intervals import interval
 from calibrant.inference.paired import bootstrap_difference, mean_difference, paired_replicates, stepdown_pvalues
 from calibrant.inference.resampling import PairedRows, check_resamples
-from calibrant.metrics.calibration_in_the_large import Bias
+from calibrant.metrics.calibration_errors import Bias
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
 

@@ -11,10 +11,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from calibrant._support.arrays import read_only
+from calibrant._support.arrays import Floats, read_only
 from calibrant._support.errors import InputError
-from calibrant._support.logits import EPS, check_eps
-from calibrant._support.typing import Floats
+from calibrant._support.logistic import EPS, check_eps
 from calibrant.calibrators import maps
 from calibrant.calibrators.multinomial import chunks, log_probabilities, softmax
 

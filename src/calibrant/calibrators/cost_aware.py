@@ -6,16 +6,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from calibrant._support import logistic
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.logits import EPS, check_eps, expit, logit
-from calibrant._support.typing import Floats
+from calibrant._support.logistic import EPS, check_eps, expit, logit
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.metrics.bins import Bins
 from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost, normalise_units
+from calibrant.metrics.log_odds import count_clipped
 from calibrant.metrics.proper_scores import Brier
-from calibrant.metrics.slope_intercept import count_clipped
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CAPS", "CATS"]

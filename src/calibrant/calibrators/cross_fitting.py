@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
 from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.point_map import PointMap
 from calibrant.calibrators.score_map import ScoreMap

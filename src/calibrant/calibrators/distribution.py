@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.errors import Argument, InputError, Note
-from calibrant._support.option_checks import check_count, check_share
-from calibrant._support.typing import Column, Floats
+from calibrant._support.arrays import Column, Floats
+from calibrant._support.errors import Argument, InputError, Note, check_count, check_share
 from calibrant.calibrators import maps
 from calibrant.calibrators.distribution_map import (
     DistributionMap,

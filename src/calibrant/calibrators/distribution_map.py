@@ -7,11 +7,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, Note
-from calibrant._support.option_checks import KnownKeywords
-from calibrant._support.typing import Column, Floats
+from calibrant._support.arrays import Column, Floats
+from calibrant._support.errors import InputError, KnownKeywords, Note
 from calibrant.calibrators import maps
-from calibrant.forecasts.reading import as_forecast, read_outcomes
+from calibrant.forecasts.forecast_table import as_forecast, read_outcomes
 
 __all__ = ["DistributionMap"]
 

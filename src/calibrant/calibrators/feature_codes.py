@@ -8,12 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Column, Floats
 from calibrant.calibrators import maps
-from calibrant.tables.groups import several_columns
+from calibrant.tables.rows import several_columns
 
 __all__ = [
     "CategoryCodes",
@@ -101,14 +100,14 @@ class CategoryCodes:
     @classmethod
     def fit(cls, name: str, column: _columns.ColumnData) -> "CategoryCodes":
         """Return the most frequent labels of a column, sorted."""
-        labels, code = class_labels.encode(column)
+        labels, code = _columns.encode(column)
         count = np.bincount(code[code >= 0], minlength=len(labels))
         kept = np.sort(np.argsort(-count, kind="stable")[:MOST_LABELS])
         return cls(name, tuple(_plain_label(labels[i]) for i in kept), kept.size < len(labels))
 
     def __call__(self, column: _columns.ColumnData) -> Codes:
         """Return the code of each row; a label that was not seen in the fit is a rarer one, or missing."""
-        labels, code = class_labels.encode(column)
+        labels, code = _columns.encode(column)
         self._check_types(column, labels)
         place = {label: i for i, label in enumerate(self.labels)}
         found = [place.get(_plain_label(label), len(self.labels)) for label in labels]

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.metrics.bins import PAVA

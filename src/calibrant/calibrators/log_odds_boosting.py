@@ -9,11 +9,10 @@ from scipy.optimize import minimize_scalar
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
-from calibrant._support.errors import InputError
-from calibrant._support.logits import expit
-from calibrant._support.option_checks import check_count
+from calibrant._support.arrays import Floats, Ints
+from calibrant._support.errors import InputError, check_count
+from calibrant._support.logistic import expit
 from calibrant._support.progress import progress_bar
-from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.tree_fits import Backend, TreeRows, TreeSettings, fit_round
 from calibrant.calibrators.tree_rounds import BoostedLogOdds, TreeRound, rescaled
 

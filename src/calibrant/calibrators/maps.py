@@ -13,11 +13,9 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._support.arrays import read_only
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.logits import EPS, check_eps, expit, logit
-from calibrant._support.option_checks import check_option
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints, read_only
+from calibrant._support.errors import Argument, InputError, check_option
+from calibrant._support.logistic import EPS, check_eps, expit, logit
 
 __all__ = [
     "MAPS",

@@ -14,14 +14,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from calibrant._support.errors import CalibrantWarning, InputError, Note
-from calibrant._support.option_checks import check_count
+from calibrant._support.arrays import Floats, Ints
+from calibrant._support.errors import CalibrantWarning, InputError, Note, check_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import seed_sequence
-from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.responses import TrainingRows, fit_on, response
 from calibrant.metrics.costs import Cost, LinearCost
-from calibrant.metrics.optimal_prediction import optimal_prediction
+from calibrant.metrics.decision_costs import optimal_prediction
 
 __all__ = ["MetaCal"]
 

@@ -8,9 +8,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.errors import InputError
-from calibrant._support.option_checks import KnownKeywords
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import InputError, KnownKeywords
 from calibrant.calibrators.isotonic import Isotonic
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
 from calibrant.calibrators.registry import as_calibrator

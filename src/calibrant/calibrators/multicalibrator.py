@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
-from calibrant._support.errors import CalibrantWarning, InputError, Note
-from calibrant._support.logits import EPS, expit, logit
-from calibrant._support.option_checks import check_count, check_keywords, check_option
+from calibrant._support.arrays import Column, Floats, Ints
+from calibrant._support.errors import CalibrantWarning, InputError, Note, check_count, check_keywords, check_option
+from calibrant._support.logistic import EPS, expit, logit
 from calibrant._support.random_streams import RandomState, generator
-from calibrant._support.typing import Column, Floats, Ints
 from calibrant.calibrators.feature_codes import apply_codes, codes_from_dict, fit_codes
 from calibrant.calibrators.log_odds_boosting import HeldOut, boost_in_folds, split_rows
 from calibrant.calibrators.models import ModelWithCalibrator
@@ -512,7 +510,7 @@ def _cluster_codes(cluster: Any, outcome: _columns.ColumnData) -> Ints | None:
     column = _columns.read(cluster, "cluster")
     _columns.check_lengths([outcome, column])
     _columns.refuse_missing([column])
-    return class_labels.encode(column)[1]
+    return _columns.encode(column)[1]
 
 
 def _check_size(models: Sequence[Any]) -> None:

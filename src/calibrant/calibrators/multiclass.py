@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
-from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
-from calibrant._support.option_checks import KnownKeywords
-from calibrant._support.typing import Column, Floats, Ints
+from calibrant._support.arrays import Column, Floats, Ints
+from calibrant._support.errors import CalibrantWarning, InputError, KnownKeywords, Note, join_notes
 from calibrant.calibrators.binary import as_score_map
 from calibrant.calibrators.class_maps import ClassMap, Normalised
 from calibrant.calibrators.score_map import ScoreMap, label_array
-from calibrant.tables.class_probabilities import ClassProbabilities
+from calibrant.tables.class_table import ClassProbabilities
 
 __all__ = ["OneVsRest", "ProbabilityMap"]
 
@@ -88,7 +86,7 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
         _columns.refuse_missing([column])
         _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
         names = _class_names(X, column, classes)
-        code = class_labels.codes(column, names)
+        code = _columns.codes(column, names)
         matrix, notes = self._read(X, len(names), any_score=self.accepts_any_score)
         if self.accepts_any_score and are_probabilities(matrix):
             matrix, notes = self._read(X, len(names), any_score=False)
@@ -217,8 +215,8 @@ def score_domain(matrix: Floats) -> str:
 def _class_names(X: Any, y: _columns.ColumnData, classes: Sequence[Any] | None) -> list[Any]:
     """Return the class of each column: `classes`, the names of a frame's columns if they are labels, or the labels."""
     if classes is not None:
-        return class_labels.check_classes(classes)
-    found = class_labels.classes(y)
+        return _columns.check_classes(classes)
+    found = _columns.classes(y)
     names = list(X.columns) if hasattr(X, "columns") else []
     named = len(set(names)) == len(names) > 1 and set(found) <= set(names)
     return names if named else found

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Bools, Floats, Ints
 
 __all__ = ["Problem", "log_probabilities", "softmax", "temperature_slope"]
 

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from calibrant._support.logits import EPS, check_eps
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
+from calibrant._support.logistic import EPS, check_eps
 from calibrant.calibrators.binary import as_score_map
 from calibrant.calibrators.class_maps import ClassMap, Coupling
 from calibrant.calibrators.multiclass import ProbabilityMap

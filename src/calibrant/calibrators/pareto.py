@@ -10,14 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_count
-from calibrant._support.text_tables import text_table
-from calibrant._support.typing import Bools, Column, Floats
+from calibrant._support.arrays import Bools, Column, Floats
+from calibrant._support.errors import Argument, InputError, check_count
+from calibrant._support.formatting import text_table
 from calibrant.calibrators import maps
 from calibrant.calibrators.distribution_map import DistributionMap, check_total, total_weight
 from calibrant.calibrators.maps import SinhArcsinh
-from calibrant.forecasts.reading import read_outcomes
+from calibrant.forecasts.forecast_table import read_outcomes
 from calibrant.forecasts.transformed import Warped, need_scores, normal_scores
 from calibrant.inference.regression.uniformity import ad_pvalue
 

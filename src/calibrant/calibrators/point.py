@@ -10,14 +10,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_option, is_number
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import Argument, InputError, check_option, is_number
 from calibrant.calibrators import maps
 from calibrant.calibrators.point_map import PointMap
 from calibrant.metrics.bins import Quantile
-from calibrant.metrics.point import variance
-from calibrant.metrics.point_decomposition import isotonic_means
+from calibrant.metrics.point import isotonic_means, variance
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["IsotonicRecalibrator", "LinearRecalibrator", "LocalRecalibrator"]

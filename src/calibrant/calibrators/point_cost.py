@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._support.option_checks import check_count
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import check_count
 from calibrant.calibrators import maps
 from calibrant.calibrators.point_map import PointMap
 from calibrant.calibrators.trade_off import TradeOff

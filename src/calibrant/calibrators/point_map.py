@@ -7,10 +7,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.option_checks import KnownKeywords
+from calibrant._support.arrays import Column, Floats
+from calibrant._support.errors import Argument, InputError, KnownKeywords, Note, join_notes
 from calibrant._support.random_streams import seed_sequence
-from calibrant._support.typing import Column, Floats
 from calibrant.calibrators import maps
 from calibrant.calibrators.trade_off import TradeOff, cross_validated_trade_off
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, need_rows

@@ -10,8 +10,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.typing import Floats
 from calibrant.calibrators.point import LinearRecalibrator
 from calibrant.calibrators.point_map import PointMap
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar
 
+from calibrant._support.arrays import Column
 from calibrant._support.errors import CalibrantWarning, InputError
 from calibrant._support.formatting import p_text
-from calibrant._support.typing import Column
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.inference.event_rates import DOUBTFUL, EventRate, estimate_event_rate

@@ -10,17 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_count
-from calibrant._support.typing import Column, Floats, Ints
+from calibrant._support.arrays import Column, Floats, Ints
+from calibrant._support.errors import InputError, check_count
 from calibrant.calibrators.score_map import label_array
 from calibrant.calibrators.thresholds import best_threshold, best_weights, compare_classes, target_shares
 from calibrant.metrics.labels import Proportions
-from calibrant.tables.class_probabilities import ClassProbabilities
-from calibrant.tables.groups import GROUP_HINT, group_columns, observed_groups
-from calibrant.tables.rows import Rows
+from calibrant.tables.class_table import ClassProbabilities
+from calibrant.tables.rows import GROUP_HINT, Rows, group_columns, observed_groups
 
 __all__ = ["ProportionRule"]
 
@@ -127,7 +124,7 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
     def _class_names(forecast: Any, y: _columns.ColumnData, classes: Sequence[Any] | None) -> list[Any]:
         _columns.refuse_missing([y])
         named = getattr(forecast, "names", None)
-        names = list(named or class_labels.classes(y)) if classes is None else class_labels.check_classes(classes)
+        names = list(named or _columns.classes(y)) if classes is None else _columns.check_classes(classes)
         count = 2 if isinstance(forecast, _columns.ColumnData) else forecast.matrix.shape[1]
         if len(names) != count:
             raise InputError(
@@ -230,7 +227,7 @@ class _Scores:
     @classmethod
     def from_rows(cls, rows: Rows, names: list[Any]) -> "_Scores":
         used = rows.check(lambda column: column, _columns.finite).select()
-        code = class_labels.codes(used.y, names)
+        code = _columns.codes(used.y, names)
         weight = np.ones(code.size) if used.weight is None else used.weight.values.astype(np.float64)
         return cls(_matrix(used.forecasts[0]), code, weight, names)
 

@@ -5,10 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
-from calibrant._support.frame_output import frame_from_rows
-from calibrant._support.json_values import plain
-from calibrant._support.text_tables import TableText
+from calibrant._support.formatting import NumberFormat, TableText, format_pvalue, p_text
+from calibrant._support.plain_data import frame_from_rows, plain
 from calibrant.metrics.metric import Metric
 
 __all__ = ["UNCALIBRATED", "Candidate", "Ranking"]

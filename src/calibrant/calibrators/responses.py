@@ -19,12 +19,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, has_fit_parameter, indexable
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Floats, Ints
 from calibrant._support.errors import CalibrantWarning, InputError
-from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.score_map import label_array
-from calibrant.tables.class_probabilities import ClassProbabilities
+from calibrant.tables.class_table import ClassProbabilities
 
 __all__ = [
     "Responses",
@@ -64,11 +63,11 @@ class TrainingRows:
         X, y = indexable(X, column_or_1d(y, warn=True))
         column = _columns.read(y, "y")
         _columns.refuse_missing([column])
-        names, code = class_labels.encode(column)
+        names, code = _columns.encode(column)
         if is_frozen(model.estimator):  # its classes are those it was fitted on
             fit_on(model.estimator, None)
             names = np.asarray(model.estimator.classes_).tolist()
-            code = class_labels.codes(column, names)
+            code = _columns.codes(column, names)
         if len(names) < 2:
             raise InputError(f"{type(model).__name__} needs two classes; y has one class only.", argument="y")
         weight = None if sample_weight is None else _columns.read_weights(sample_weight, column)

@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
-from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
-from calibrant._support.option_checks import KnownKeywords
-from calibrant._support.typing import Bools, Column, Floats
+from calibrant._support.arrays import Bools, Column, Floats
+from calibrant._support.errors import CalibrantWarning, InputError, KnownKeywords, Note, join_notes
 from calibrant.calibrators import maps
 from calibrant.tables.score_table import ScoreTable, count_any_scores
 
@@ -237,7 +235,7 @@ def two_classes(y: _columns.ColumnData, hint: str = _SEVERAL_CLASSES) -> tuple[N
             row=row,
             value=values[row].item(),
         )
-    labels, code = class_labels.encode(y)
+    labels, code = _columns.encode(y)
     if len(labels) == 2:
         return code, label_array(labels)
     raise InputError(

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Column
 from calibrant._support.errors import InputError, nearest
-from calibrant._support.typing import Column
 from calibrant.forecasts.distributions import Gaussian
 from calibrant.forecasts.kinds import forecast_kind
-from calibrant.forecasts.point import Point
+from calibrant.forecasts.predictions import Point
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import METRICS, MetricLike, as_metric
 from calibrant.tables.score_table import ScoreTable
@@ -177,7 +176,7 @@ def _of_event(metric: Metric, estimator: Any, X: Any, y: Column, options: dict[s
     column = _columns.read(y, "y")
     _columns.refuse_missing([column])
     p = np.asarray(estimator.predict_proba(X))[:, 1]
-    return metric.value(ScoreTable.from_arrays(class_labels.codes(column, classes), p, **options))
+    return metric.value(ScoreTable.from_arrays(_columns.codes(column, classes), p, **options))
 
 
 def _of_point(metric: Any, estimator: Any, X: Any, y: Column, options: dict[str, Column]) -> float:

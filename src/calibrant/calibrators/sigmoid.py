@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from calibrant._support import logistic
+from calibrant._support.arrays import Floats, Weights
 from calibrant._support.errors import InputError
-from calibrant._support.logits import EPS, check_eps, logit
-from calibrant._support.typing import Floats, Weights
+from calibrant._support.logistic import EPS, check_eps, logit
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.metrics.slope_intercept import count_clipped
+from calibrant.metrics.log_odds import count_clipped
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import need_both_classes
 

@@ -4,10 +4,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant._support.errors import Argument, InputError, Note
-from calibrant._support.logits import EPS, check_eps
-from calibrant._support.option_checks import check_option
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
+from calibrant._support.errors import Argument, InputError, Note, check_option
+from calibrant._support.logistic import EPS, check_eps
 from calibrant.calibrators.class_maps import ClassMap, Softmax
 from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.multinomial import Problem, log_probabilities, temperature_slope

@@ -4,9 +4,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant._support.logits import EPS, check_eps
-from calibrant._support.option_checks import check_count, check_option
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
+from calibrant._support.errors import check_count, check_option
+from calibrant._support.logistic import EPS, check_eps
 from calibrant.calibrators import maps
 from calibrant.calibrators.class_maps import ClassMap, Normalised, TopLabel
 from calibrant.calibrators.multiclass import ProbabilityMap

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._support.arrays import Floats, Ints
 from calibrant._support.errors import InputError, Note
-from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.models import ModelWithCalibrator, class_columns
 from calibrant.calibrators.responses import TrainingRows, fit_on, is_frozen, out_of_fold, response, response_method
 from calibrant.metrics.labels import Proportions

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant._support.json_values import number
-from calibrant._support.text_tables import html_table, text_table
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.formatting import html_table, text_table
+from calibrant._support.plain_data import number
 from calibrant.inference.estimates import from_influence
 from calibrant.inference.regression.bias_by_bin import bias_by_bin
 from calibrant.metrics import point
-from calibrant.metrics.rec_curve import ErrorTolerance
+from calibrant.metrics.point import ErrorTolerance
 from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable
 

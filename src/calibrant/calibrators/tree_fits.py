@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
+from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import MissingExtraError
-from calibrant._support.logits import expit
-from calibrant._support.typing import Bools, Floats, Ints
+from calibrant._support.logistic import expit
 from calibrant.calibrators.feature_codes import CategoryCodes, Codes, NumberCodes, code_cuts
 from calibrant.calibrators.tree_rounds import Node, TreeRound
 

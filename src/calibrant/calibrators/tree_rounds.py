@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import Bools, Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Bools, Floats
 from calibrant.calibrators.feature_codes import Codes, cuts_from_list
 
 __all__ = ["BoostedLogOdds", "Node", "TreeRound", "mean_log_odds", "rescaled"]

@@ -5,8 +5,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._support.arrays import Floats, Ints
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.models import ModelWithCalibrator
 from calibrant.calibrators.responses import TrainingRows, fit_on, is_frozen
 

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import _kernels
+from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Column, Floats
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.tables.score_table import ScoreTable

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from calibrant._support.atomic_files import new_file
 from calibrant._support.errors import Argument, InputError
+from calibrant._support.file_writing import new_file
 from calibrant.cli.forecast_columns import KINDS, find_models, forecast_option, parse_label
 from calibrant.cli.input_files import check_sizes
 from calibrant.cli.inputs import load_calibrator
@@ -63,8 +63,8 @@ def apply(
 
 def _columns(calibrator: Any, option: str, given: dict[str, Any], source: str) -> list[str]:
     """Return the columns that the calibrator takes, in the order of its classes."""
+    from calibrant.ingest.files import column_names
     from calibrant.ingest.formats import File, guess_format
-    from calibrant.ingest.headers import column_names
 
     if calibrator.kind != KINDS[option]:
         raise InputError(

@@ -77,9 +77,8 @@ def audit_files(
 ) -> "tuple[dict[str, Audit], list[dict[str, Any]]]":
     """Audit each forecast of the input; also return the checksums of the files."""
     from calibrant.evaluation.audit.file_audit import audit_scan
-    from calibrant.forecasts.point import Point
-    from calibrant.ingest.files import find_files
-    from calibrant.ingest.headers import column_names
+    from calibrant.forecasts.predictions import Point
+    from calibrant.ingest.files import column_names, find_files
 
     if not features:
         raise InputError(Argument("features") + " must name at least one column; got none.")

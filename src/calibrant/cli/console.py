@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from calibrant._support.text_tables import printable, text_table
+from calibrant._support.formatting import printable, text_table
 from calibrant.results import sentences
 
 if TYPE_CHECKING:
     from calibrant.evaluation.audit.result import Audit
-    from calibrant.metrics.breakdown import Breakdown
+    from calibrant.metrics.gce import Breakdown
     from calibrant.results.comparison import Comparison
     from calibrant.results.evaluation import Evaluation
 

@@ -5,8 +5,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from calibrant._support.atomic_files import write_file
 from calibrant._support.errors import MissingExtraError
+from calibrant._support.file_writing import write_file
 
 __all__ = ["digit_scores", "write_digits"]
 

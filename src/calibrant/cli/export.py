@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from calibrant._support.atomic_files import write_file
 from calibrant._support.errors import Argument, InputError
+from calibrant._support.file_writing import write_file
 from calibrant.cli.inputs import load_calibrator
 from calibrant.cli.options import force_option
 from calibrant.cli.outputs import check_outputs, write_text

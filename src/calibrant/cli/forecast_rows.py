@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Bools
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Bools
 from calibrant.cli.forecast_columns import KINDS, Model, parse_label
-from calibrant.ingest.files import find_files, read_columns
-from calibrant.ingest.headers import column_names
+from calibrant.ingest.files import column_names, find_files, read_columns
 
 if TYPE_CHECKING:
     from calibrant.cli.inputs import Source
@@ -82,8 +80,7 @@ class ForecastRows:
     def forecast(self, model: Model) -> Any:
         """Return the forecast of a model."""
         from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples
-        from calibrant.forecasts.labels import Labels
-        from calibrant.forecasts.point import Point
+        from calibrant.forecasts.predictions import Labels, Point
 
         values = self.values(model)
         if self.option == "mean":
@@ -173,7 +170,7 @@ def _with_classes(source: "Source", columns: dict[str, ColumnData], models: tupl
             f"The classes must be different labels; got {', '.join(labels)}, some of which are the same number.",
             argument="class_score",
         )
-    class_labels.codes(y, list(labels.values()), "class_score")
+    _columns.codes(y, list(labels.values()), "class_score")
     found = []
     for model in models:
         column = dict(zip(model.keys, model.columns, strict=True))
@@ -190,7 +187,7 @@ def _label(text: str, outcomes: Any) -> Any:
 
 def _read_labels(columns: list[ColumnData]) -> list[ColumnData]:
     """Return labels of text files as numbers or truth values if all of them are, in all columns; else as text."""
-    read = {word: parse_label(word) for column in columns for word in map(str, class_labels.classes(column))}
+    read = {word: parse_label(word) for column in columns for word in map(str, _columns.classes(column))}
     if not read or None in read.values() or len({isinstance(label, bool) for label in read.values()}) > 1:
         return columns
     kind = np.array(list(read.values())).dtype
@@ -198,5 +195,5 @@ def _read_labels(columns: list[ColumnData]) -> list[ColumnData]:
 
 
 def _translated(column: ColumnData, read: dict[str, Any], kind: Any) -> Any:
-    labels, codes = class_labels.encode(column)
+    labels, codes = _columns.encode(column)
     return np.array([*(read[str(label)] for label in labels), 0], dtype=kind)[codes]  # a missing label has code -1

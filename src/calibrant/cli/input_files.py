@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.temporary_files import temporary_writes
+from calibrant._support.file_writing import temporary_writes
 
 if TYPE_CHECKING:
     from calibrant.ingest.formats import File
@@ -74,7 +74,7 @@ def _suffix(head: bytes, format: str | None) -> str:
 
 def check_sizes(files: "list[File]", max_bytes: int | None) -> None:
     """Raise an error if files have more bytes together, after decompression."""
-    from calibrant.ingest.text_blocks import byte_chunks
+    from calibrant.ingest.text_files import byte_chunks
 
     if max_bytes is None:
         return
@@ -95,7 +95,7 @@ def _checksum(file: Path) -> dict[str, Any]:
 
 def _convert(file: "File", encoding: str, folder: Path) -> str:
     """Write a text file as UTF-8; Hive folders of its path are kept, because they are columns."""
-    from calibrant.ingest.text_blocks import byte_chunks
+    from calibrant.ingest.text_files import byte_chunks
 
     _check_encoding(encoding)
     path = Path(file.path)

@@ -134,7 +134,6 @@ class Source:
         """
         import numpy as np
 
-        from calibrant._support import class_labels
         from calibrant._support import columns as _columns
         from calibrant.ingest.files import read_columns
         from calibrant.tables.rows import missing_note
@@ -145,7 +144,7 @@ class Source:
         with self.open_files() as (files, inputs):
             columns = read_columns(files, names, numbers, format=self.format, memory_limit=self.reading_memory)
         events = self.try_pos_label(
-            lambda pos_label: class_labels.events(columns[self.y], pos_label), lambda column: column.notes
+            lambda pos_label: _columns.events(columns[self.y], pos_label), lambda column: column.notes
         )
         for name in self.scores:
             (_columns.finite if any_score else _columns.scores)(columns[name])

@@ -18,9 +18,9 @@ try:
 except ModuleNotFoundError:  # pragma: no cover  (an installation without the extra)
     sys.exit('The command line needs click and rich: pip install "calibrant[cli]".')
 
-from calibrant._support.atomic_files import SHORTAGES
 from calibrant._support.errors import MissingExtraError, nearest
-from calibrant._support.text_tables import printable
+from calibrant._support.file_writing import SHORTAGES
+from calibrant._support.formatting import printable
 from calibrant.cli.command_group import CommandGroup
 from calibrant.cli.deferred_imports import defer_imports
 from calibrant.cli.interruptions import watched_signals

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.text_tables import printable
+from calibrant._support.formatting import printable
 from calibrant.cli.command_group import CommandGroup
 from calibrant.cli.inputs import Source
 from calibrant.cli.options import Decorator, force_option, input_options, parse_step

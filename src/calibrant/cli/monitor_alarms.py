@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.text_tables import printable
+from calibrant._support.formatting import printable
 from calibrant.cli.monitor import existing_model, model_option, parse_duration, store_option
 from calibrant.cli.user_name import command_line_user
 

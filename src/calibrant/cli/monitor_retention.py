@@ -2,7 +2,7 @@
 
 import click
 
-from calibrant._support.text_tables import printable
+from calibrant._support.formatting import printable
 from calibrant.cli.monitor import existing_model, model_option, store_of_model, store_option
 from calibrant.cli.options import parse_step
 from calibrant.cli.user_name import command_line_user

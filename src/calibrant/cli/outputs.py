@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from calibrant._support.atomic_files import write_file
 from calibrant._support.errors import Argument, InputError
+from calibrant._support.file_writing import write_file
 
 __all__ = ["check_outputs", "write_json", "write_text"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant._support.text_tables import printable, text_table
+from calibrant._support.formatting import printable, text_table
 from calibrant.cli.command_group import CommandGroup
 from calibrant.cli.monitor import check_store, parse_duration, store_option
 from calibrant.cli.user_name import command_line_user

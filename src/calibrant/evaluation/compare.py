@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calibrant._support.arrays import Column
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Column
 from calibrant.evaluation.evaluate import check_options, evaluate_rows
 from calibrant.evaluation.settings_resolution import check_settings
 from calibrant.forecasts.kinds import forecast_kind

@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import Argument, InputError, Note
-from calibrant._support.formatting import runs_text
-from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.json_values import columns
-from calibrant._support.logits import EPS, expit, logit
-from calibrant._support.option_checks import check_sequence, check_share, is_number
-from calibrant._support.typing import Column, Floats
+from calibrant._support.arrays import Column, Floats, runs_text
+from calibrant._support.errors import Argument, InputError, Note, check_sequence, check_share, is_number
+from calibrant._support.logistic import EPS, expit, logit
+from calibrant._support.plain_data import columns, frame_from_columns
 from calibrant.evaluation.decisions import as_models, cost_threshold
 from calibrant.evaluation.net_benefit import BenefitRows, NetBenefit
 from calibrant.inference.resampling import PairedRows, check_clusters

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import InputError, Note
-from calibrant._support.formatting import NumberFormat, format_pvalue
-from calibrant._support.frame_output import frame_from_rows
-from calibrant._support.json_values import plain
-from calibrant._support.option_checks import check_share
+from calibrant._support.arrays import Column
+from calibrant._support.errors import InputError, Note, check_share
+from calibrant._support.formatting import NumberFormat, TableText, format_pvalue
+from calibrant._support.plain_data import frame_from_rows, plain
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.text_tables import TableText
-from calibrant._support.typing import Column
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
 from calibrant.inference.resampling import PairedRows
-from calibrant.metrics.decision_cost import DecisionCost, bayes_threshold
+from calibrant.metrics.decision_costs import DecisionCost, bayes_threshold
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options
 

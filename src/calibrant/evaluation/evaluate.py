@@ -6,9 +6,9 @@ from typing import Any
 
 from numpy.random import SeedSequence
 
+from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Column
 from calibrant.evaluation.group_evaluation import evaluate_groups
 from calibrant.evaluation.settings_resolution import check_settings
 from calibrant.forecasts.kinds import forecast_kind

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
 from calibrant.inference.resampling import PairedRows
-from calibrant.tables.residuals import event_squares, row_squares
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import ScoreTable, event_squares, row_squares
 
 __all__ = ["BenefitRows", "NetBenefit"]
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import Argument, InputError, Text
-from calibrant._support.option_checks import check_resample_count, check_share
+from calibrant._support.errors import Argument, InputError, Text, check_resample_count, check_share
 from calibrant._support.random_streams import RandomState
 from calibrant.inference.resampling import check_resamples
 from calibrant.kinds.base import Defaults, Kind

@@ -6,10 +6,9 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
-        "_support.atomic_files": "FileWriteError",
-        "_support.errors": "CalibrantWarning InputError MissingExtraError",
+        "_support.file_writing": "FileWriteError",
+        "_support.errors": "CalibrantWarning InputError MissingExtraError UnknownArgumentError",
         "_support.logistic": "NotConvergedError",
-        "_support.option_checks": "UnknownArgumentError",
         "monitor.client": "ServiceError",
         "monitor.conflicts": "BatchConflictError DeletedModelError SettingsConflictError",
         "monitor.stored_values": "StoreError",

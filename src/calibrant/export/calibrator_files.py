@@ -9,9 +9,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.atomic_files import check_path, write_file
-from calibrant._support.errors import InputError
-from calibrant._support.option_checks import known_keywords
+from calibrant._support.errors import InputError, known_keywords
+from calibrant._support.file_writing import check_path, write_file
 from calibrant.export import calibrator_json
 from calibrant.versions import __version__
 

@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.json_values import has_type
+from calibrant._support.plain_data import has_type
 from calibrant.calibrators import class_maps, maps
 from calibrant.calibrators.identity import Identity
 from calibrant.calibrators.multicalibrator import Multicalibrator
 from calibrant.calibrators.proportion_rule import ProportionRule
 from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
 from calibrant.calibrators.score_map import label_array
-from calibrant.metrics.specification import part_from_spec, part_to_spec
+from calibrant.metrics.gce import part_from_spec, part_to_spec
 
 __all__ = ["KINDS", "from_dict", "to_dict"]
 

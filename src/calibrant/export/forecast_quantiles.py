@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_share
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import Argument, InputError, check_share
 from calibrant.calibrators import maps
 from calibrant.forecasts.distributions import Quantiles
 from calibrant.forecasts.transformed import ONE_SD

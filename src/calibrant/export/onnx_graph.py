@@ -6,10 +6,9 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._support.arrays import Floats
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
-from calibrant._support.errors import Argument, InputError, MissingExtraError
-from calibrant._support.option_checks import check_option, known_keywords
-from calibrant._support.typing import Floats
+from calibrant._support.errors import Argument, InputError, MissingExtraError, check_option, known_keywords
 from calibrant.calibrators import maps
 from calibrant.export.sql import NO_MODELS
 from calibrant.versions import __version__

@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Bools, Floats
 from calibrant._support.errors import Argument, InputError, MissingExtraError, no_column
-from calibrant._support.text_tables import printable
-from calibrant._support.typing import Bools, Floats
-from calibrant.ingest.csv_rows import csv_cells, parse_number
+from calibrant._support.formatting import printable
 from calibrant.ingest.formats import File, guess_format
-from calibrant.ingest.headers import check_rows, parquet_errors, read_header
-from calibrant.ingest.json_rows import json_objects
-from calibrant.ingest.text_blocks import csv_blocks, line_blocks
+from calibrant.ingest.parquet_files import check_rows, parquet_errors
+from calibrant.ingest.text_files import csv_blocks, csv_cells, json_objects, line_blocks, parse_number, read_header
 
 __all__ = ["calibrate_file", "output_format"]
 

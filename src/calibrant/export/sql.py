@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import known_keywords
+from calibrant._support.errors import Argument, InputError, known_keywords
 from calibrant._support.sql_dialects import Dialect, get_dialect
 from calibrant.calibrators import maps
 

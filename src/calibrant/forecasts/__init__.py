@@ -5,11 +5,9 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
-        "forecasts.distributions": "Gaussian Quantiles Samples",
+        "forecasts.distributions": "Frozen Gaussian Quantiles Samples",
         "forecasts.forecast_table": "ForecastTable",
-        "forecasts.frozen": "Frozen",
-        "forecasts.labels": "Labels",
-        "forecasts.point": "Point",
+        "forecasts.predictions": "Labels Point",
         "forecasts.protocol": "Forecast",
         "forecasts.transformed": "Stretched Warped",
     },

@@ -1,10 +1,10 @@
+from calibrant.forecasts.distributions import Frozen as Frozen
 from calibrant.forecasts.distributions import Gaussian as Gaussian
 from calibrant.forecasts.distributions import Quantiles as Quantiles
 from calibrant.forecasts.distributions import Samples as Samples
 from calibrant.forecasts.forecast_table import ForecastTable as ForecastTable
-from calibrant.forecasts.frozen import Frozen as Frozen
-from calibrant.forecasts.labels import Labels as Labels
-from calibrant.forecasts.point import Point as Point
+from calibrant.forecasts.predictions import Labels as Labels
+from calibrant.forecasts.predictions import Point as Point
 from calibrant.forecasts.protocol import Forecast as Forecast
 from calibrant.forecasts.transformed import Stretched as Stretched
 from calibrant.forecasts.transformed import Warped as Warped

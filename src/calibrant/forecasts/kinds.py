@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.properties import declared_kind
-from calibrant.forecasts.frozen import is_frozen
+from calibrant.forecasts.distributions import is_frozen
 from calibrant.tables.mean_table import MeanTable
+from calibrant.tables.rows import declared_kind
 
 __all__ = ["forecast_kind"]
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.random import Generator
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
 
 __all__ = ["INTERVAL_LEVELS", "Forecast", "row_positions", "select_rows"]
 

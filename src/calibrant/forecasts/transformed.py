@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import Generator
 
-from calibrant._support.cached_properties import cached_property
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
+from calibrant._support.workers import cached_property
 from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, as_levels, pinball_losses
+from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.forecasts.protocol import Forecast
-from calibrant.forecasts.reading import as_forecast
 
 __all__ = ["Stretched", "Warped", "stretch"]
 

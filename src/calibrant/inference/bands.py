@@ -4,16 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.option_checks import check_share
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import check_share
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence
 from calibrant._support.roots import find_root
-from calibrant._support.typing import Floats
 from calibrant.inference.resampling import THREADS_FROM, PairedRows, map_replicates, null_sampler
 from calibrant.inference.tails import brownian_maximum_tail
-from calibrant.metrics.breakdown import Breakdown
-from calibrant.metrics.cumulative import ecce
-from calibrant.tables.residuals import residual_variance
-from calibrant.tables.score_table import ScoreTable
+from calibrant.metrics.calibration_errors import ecce
+from calibrant.metrics.gce import Breakdown
+from calibrant.tables.score_table import ScoreTable, residual_variance
 
 __all__ = ["Band", "consistency_band", "cumulative_band"]
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from calibrant._support.pieces import in_pieces
+from calibrant._support.arrays import in_pieces
 from calibrant._support.workers import run_together
 from calibrant.inference.design import MIN_WEIGHTED_EVENTS, Design
 from calibrant.inference.resampling import uses_threads
@@ -19,7 +19,7 @@ from calibrant.inference.residual_tests import (
 from calibrant.inference.tails import binomial_two_sided, saddlepoint_two_sided, student_two_sided
 from calibrant.metrics import log_odds
 from calibrant.results.hypothesis_tests import TestResult
-from calibrant.tables.residuals import bernoulli_variance
+from calibrant.tables.score_table import bernoulli_variance
 
 __all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components", "in_the_large_test"]
 

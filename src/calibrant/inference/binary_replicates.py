@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant import _kernels
+from calibrant._support.arrays import Floats, Ints
 from calibrant._support.random_streams import Stream, Streams
-from calibrant._support.typing import Floats, Ints
 from calibrant._support.workers import Submit
 from calibrant.inference.replicate_plans import MetricPlan, Sizes
 from calibrant.inference.resampling import CountSampler, compact

@@ -11,20 +11,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant._support.errors import InputError, Note
-from calibrant._support.logits import EPS
-from calibrant._support.option_checks import check_count, check_option
+from calibrant._support.arrays import Column, Weights
+from calibrant._support.errors import InputError, Note, check_count, check_option
+from calibrant._support.logistic import EPS
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Column, Weights
 from calibrant.inference.design import Design
 from calibrant.inference.nulls import null, resampling_pvalue
 from calibrant.inference.resampling import map_replicates, null_sampler, read_rows
 from calibrant.inference.residual_tests import contrast_test, contrasts_test, residual_test
 from calibrant.inference.tails import brownian_maximum_tail, brownian_range_tail, normal_two_sided
 from calibrant.metrics.bins import Bins, Quantile, check_bins
-from calibrant.metrics.cumulative import ecce
+from calibrant.metrics.calibration_errors import ecce
+from calibrant.metrics.log_odds import Logits
 from calibrant.metrics.registry import MetricLike
-from calibrant.metrics.slope_intercept import Logits
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.uncertainty import Alternative
 from calibrant.tables.partition import Partition

@@ -5,16 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.cached_properties import cached_property
-from calibrant._support.logits import EPS
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
+from calibrant._support.logistic import EPS
+from calibrant._support.workers import cached_property
 from calibrant.inference.resampling import PairedRows, check_clusters
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
-from calibrant.metrics.log_odds import LogOddsBins, ScoreLogits
-from calibrant.metrics.slope_intercept import Logits
-from calibrant.tables.residuals import bernoulli_variance, event_squares, row_squares, squared_residuals
-from calibrant.tables.score_table import ScoreTable
+from calibrant.metrics.log_odds import Logits, LogOddsBins, ScoreLogits
+from calibrant.tables.score_table import ScoreTable, bernoulli_variance, event_squares, row_squares, squared_residuals
 
 __all__ = ["MIN_WEIGHTED_EVENTS", "Design", "fine_bin_count"]
 

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_share, is_number
+from calibrant._support.arrays import Column
+from calibrant._support.errors import InputError, check_share, is_number
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Column
 from calibrant.inference.interval_methods import check_interval, interval_limits, interval_method
 from calibrant.inference.intervals import bootstrap_metric
 from calibrant.inference.replicates import Replicates

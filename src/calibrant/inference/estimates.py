@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from calibrant._support.arrays import power_of_two
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints, power_of_two
 from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable
 

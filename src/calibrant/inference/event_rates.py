@@ -8,15 +8,13 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.arrays import Column, Floats
+from calibrant._support.errors import InputError, Note, check_option, check_share, join_notes
 from calibrant._support.formatting import p_text
-from calibrant._support.json_values import plain
-from calibrant._support.logistic import log_likelihood
-from calibrant._support.logits import EPS, expit, logit
-from calibrant._support.option_checks import check_option, check_share
+from calibrant._support.logistic import EPS, expit, log_likelihood, logit
+from calibrant._support.plain_data import plain
 from calibrant._support.roots import find_root
-from calibrant._support.typing import Column, Floats
-from calibrant.metrics.slope_intercept import Logits, count_clipped
+from calibrant.metrics.log_odds import Logits, count_clipped
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import need_both_classes, read_score_table, row_options

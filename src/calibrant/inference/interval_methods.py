@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
 from calibrant.inference.replicates import Replicates
 from calibrant.inference.samples import largest_unseen_rate
 from calibrant.metrics.metric import Metric, declared, has_bins

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import Note
-from calibrant._support.option_checks import check_share
+from calibrant._support.arrays import Column
+from calibrant._support.errors import Note, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Column
 from calibrant.inference.interval_methods import (
     NULL_METHODS,
     check_interval,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import InputError
-from calibrant._support.json_values import plain
-from calibrant._support.logits import expit
+from calibrant._support.logistic import expit
+from calibrant._support.plain_data import plain
 from calibrant.inference.curves.calibration_curves import CalibrationCurve, spline_curve
 from calibrant.inference.design import Design
-from calibrant.metrics.local_regression import group_scores
+from calibrant.metrics.smooth_errors import group_scores
 from calibrant.results.uncertainty import Estimate
 
 __all__ = ["CalibrationLevels", "calibration_in_the_large", "calibration_levels", "coefficients"]

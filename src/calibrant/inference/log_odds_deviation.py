@@ -7,10 +7,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import chdtr, chdtri, fdtri, ncfdtr, ndtr
 
-from calibrant._support.arrays import read_only
-from calibrant._support.cached_properties import cached_property
+from calibrant._support.arrays import Floats, read_only
 from calibrant._support.roots import find_root
-from calibrant._support.typing import Floats
+from calibrant._support.workers import cached_property
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.inference.residual_tests import covariance_traces

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError, Note
-from calibrant._support.typing import Floats
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.tables.partition import Partition
 

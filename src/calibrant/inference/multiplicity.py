@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 
 __all__ = ["benjamini_hochberg", "holm", "join_tests"]

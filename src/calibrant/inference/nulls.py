@@ -4,11 +4,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from calibrant._support.arrays import read_only
-from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_option, check_share
+from calibrant._support.arrays import Column, Floats, read_only
+from calibrant._support.errors import InputError, check_option, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Column, Floats
 from calibrant.inference.interval_methods import quantiles
 from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.samples import read_sample

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant._support.cached_properties import cached_property
-from calibrant._support.pieces import dot, in_pieces
+from calibrant._support.arrays import Floats, Ints, Weights, dot, in_pieces
 from calibrant._support.random_streams import Stream
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.workers import cached_property
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.metric_values import drop_missing, metric_values

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from calibrant._kernels import binomial_pvalue
-from calibrant._support.cached_properties import cached_property
-from calibrant._support.errors import InputError
+from calibrant._support.arrays import Floats, Ints
+from calibrant._support.errors import InputError, check_count, check_share, known_keywords
 from calibrant._support.formatting import round_up
-from calibrant._support.json_values import plain
-from calibrant._support.option_checks import check_count, check_share, known_keywords
+from calibrant._support.plain_data import plain
 from calibrant._support.roots import find_root
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.workers import cached_property
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, SMALLEST_PROBABILITY
 from calibrant.inference.tails import noncentral_chi2_cdf
 from calibrant.metrics.bins import EqualInformation, information_bins

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from calibrant import _kernels
+from calibrant._support.arrays import Floats, Ints, Weights
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
-from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.inference.metric_values import metric_values
 from calibrant.metrics.bins import PAVA, PAVABC, Quantile
 from calibrant.metrics.losses import RejectionRate

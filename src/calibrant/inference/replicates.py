@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant._support.cached_properties import cached_property
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import Note, join_notes
-from calibrant._support.typing import Floats
+from calibrant._support.workers import cached_property
 from calibrant.inference.metric_values import drop_missing, mostly_exist
 from calibrant.inference.resampling import THREADS_FROM, map_blocks
 from calibrant.inference.samples import Sample

@@ -14,16 +14,14 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant import _kernels
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_resample_count
+from calibrant._support.arrays import Column, Floats, Ints, Weights
+from calibrant._support.errors import Argument, InputError, check_resample_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import Stream, Streams, stream_key
-from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant._support.workers import Submit, available_cores, map_in_threads
 from calibrant.inference.signed_residuals import SignedResiduals
-from calibrant.tables.residuals import event_squares
 from calibrant.tables.rows import Rows, repeated_rows
-from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
+from calibrant.tables.score_table import ScoreTable, check_scores, count_checked, event_squares
 from calibrant.tables.table_functions import TableReader, read_score_table
 
 # Rows are resampled one by one if scores have at most this number of rows on average; otherwise sampling the counts of

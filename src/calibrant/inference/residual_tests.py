@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.arrays import power_of_two
-from calibrant._support.pieces import dot, in_pieces
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints, dot, in_pieces, power_of_two
 from calibrant.inference.design import Design
 from calibrant.inference.tails import quadratic_tail, student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.tables.mean_table import MeanTable
-from calibrant.tables.residuals import squared_residuals
+from calibrant.tables.score_table import squared_residuals
 
 __all__ = [
     "MIN_CLUSTERS_FOR_BINS",

@@ -10,13 +10,12 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.cached_properties import cached_property
-from calibrant._support.errors import InputError
+from calibrant._support.arrays import Column, Floats
+from calibrant._support.errors import InputError, check_share, is_number, known_keywords
 from calibrant._support.formatting import round_up
-from calibrant._support.json_values import plain
-from calibrant._support.logits import expit
-from calibrant._support.option_checks import check_share, is_number, known_keywords
-from calibrant._support.typing import Column, Floats
+from calibrant._support.logistic import expit
+from calibrant._support.plain_data import plain
+from calibrant._support.workers import cached_property
 from calibrant.inference.binary_components import MIN_EVENTS
 from calibrant.inference.design import fine_bin_count
 from calibrant.inference.power import MOST_ROWS, information_needed

@@ -9,11 +9,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant._support.cached_properties import cached_property
+from calibrant._support.arrays import Bools, Column, Floats, Ints
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Streams
-from calibrant._support.typing import Bools, Column, Floats, Ints
-from calibrant._support.workers import Submit
+from calibrant._support.workers import Submit, cached_property
 from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
@@ -27,8 +26,7 @@ from calibrant.inference.signed_residuals import SignedResiduals
 from calibrant.inference.weighted_replicates import SignedReplicates, bootstrap_clusters, bootstrap_weights
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
 from calibrant.tables.partition import Partition
-from calibrant.tables.residuals import bernoulli_variance, event_squares, squared_residuals
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import ScoreTable, bernoulli_variance, event_squares, squared_residuals
 from calibrant.tables.table_functions import read_score_forecast
 
 __all__ = ["READERS", "BinarySample", "Sample", "read_sample"]

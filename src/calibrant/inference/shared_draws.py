@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
+from calibrant._support.arrays import Floats, Ints
 from calibrant._support.random_streams import Streams
-from calibrant._support.typing import Floats, Ints
 from calibrant.inference.binary_replicates import BinaryReplicates, of_same_draws
 from calibrant.inference.resampling import PairedRows
 from calibrant.metrics.metric import Metric

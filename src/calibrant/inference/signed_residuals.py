@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from calibrant import _kernels
+from calibrant._support.arrays import Floats, Ints
 from calibrant._support.random_streams import Stream, Streams
-from calibrant._support.typing import Floats, Ints
-from calibrant.tables.residuals import residual_variance
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import ScoreTable, residual_variance
 
 __all__ = ["SignedResiduals"]
 

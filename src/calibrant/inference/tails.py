@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import betainc, chdtrc, chndtr, fdtrc, ndtr, stdtr
 
-from calibrant._support.logits import expit
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.logistic import expit
 
 __all__ = [
     "binomial_two_sided",

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from calibrant import _kernels
+from calibrant._support.arrays import Floats, Ints
 from calibrant._support.random_streams import Stream, Streams
-from calibrant._support.typing import Floats, Ints
 from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.replicate_plans import MetricPlan, Sizes

@@ -1,4 +1,4 @@
-"""Validating rows that come in batches, the memory that counting them takes, and counts of engines."""
+"""Validating rows that come in batches, and adding up the counts of engines."""
 
 import math
 import re
@@ -9,40 +9,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.columns import ColumnData
-from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.option_checks import check_option
-from calibrant._support.typing import Bools, Floats, Ints
-from calibrant.ingest.csv_rows import parse_number
-from calibrant.ingest.memory import available_memory
+from calibrant._support.errors import Argument, InputError, Note, check_option, join_notes
+from calibrant.ingest.memory import MemoryGuard
+from calibrant.ingest.text_files import parse_number
 from calibrant.tables.rows import Missing, Rows, missing_note, zero_weight_note
 from calibrant.tables.score_table import ScoreTable, add_up, check_resolution
 
-__all__ = [
-    "FINEST_GRID",
-    "BatchLabels",
-    "BatchReader",
-    "CheckedBatch",
-    "CountAdder",
-    "CountOptions",
-    "CountedTable",
-    "EngineSums",
-    "MemoryGuard",
-    "TableNotes",
-    "Weighting",
-    "grid_cells",
-    "grid_table",
-    "rows_bytes",
-]
-
 TableNotes: TypeAlias = Callable[[int], tuple[Note, ...]]  # the notes of a table with so many clipped scores
 
-# Bytes per row of exact counting, at most: the row and its group, its key, and its place in the result, which scratch
-# space shares. A weight is sorted along, and squared.
-_BYTES_PER_ROW, _BYTES_PER_WEIGHT = 32, 64
-_SHARE_OF_MEMORY = 0.8
 FINEST_GRID = 2**22  # cells of a grid that is kept as one array
 
 
@@ -112,8 +89,8 @@ class BatchLabels:
     def events(self, y: ColumnData) -> ColumnData:
         """Return the outcomes of a batch as 0 and 1."""
         if self.pos_label is None:
-            return class_labels.events(y)
-        self._labels |= set(class_labels.classes(y))
+            return _columns.events(y)
+        self._labels |= set(_columns.classes(y))
         if len(self._labels) > 2:
             raise self._too_many(y)
         if isinstance(self.pos_label, str) and len(self._labels) == 2 and _differ_in_writing(*self._labels):
@@ -128,7 +105,7 @@ class BatchLabels:
         if self.pos_label is None or any(label == self.pos_label for label in self._labels):
             return []
         if len(self._labels) == 2:
-            raise class_labels.unknown_pos_label(name, sorted(self._labels, key=repr), self.pos_label)
+            raise _columns.unknown_pos_label(name, sorted(self._labels, key=repr), self.pos_label)
         return [Note("event_absent", 1, f"No row has the label of the event, {self.pos_label!r}.")]
 
     def _too_many(self, y: ColumnData) -> InputError:
@@ -223,49 +200,6 @@ class BatchReader:
     def notes(self, clipped: int) -> tuple[Note, ...]:
         """Return the notes of a table of these rows in which so many scores were clipped."""
         return ((_columns.clipped_note(self._name, clipped, self._excess),) if clipped else ()) + self._notes
-
-
-class MemoryGuard:
-    """Raises an error before exact counting exceeds the memory; shared by all tables that are counted together."""
-
-    def __init__(self, most: int | None = None) -> None:
-        self.needed, self._most = 0, most  # None: the free memory
-
-    def add(self, rows: int, weighted: bool) -> None:
-        """Reserve memory for more rows."""
-        self.reserve(rows_bytes(rows, weighted))
-
-    def allows(self, more: int) -> bool:
-        """Return whether so many more bytes may be used."""
-        free = self._free()
-        return free is None or self.needed + more <= _SHARE_OF_MEMORY * free
-
-    def reserve(self, more: int) -> None:
-        """Reserve memory, or give it back if the number is negative; an error if there is not enough."""
-        allowed = self.allows(more)
-        self.needed += more
-        if not allowed and more > 0:
-            free = self._free() or 0
-            limit = f"{_bytes(free)} are free" if self._most is None else f"{_bytes(self._most)} are allowed"
-            raise InputError(
-                f"Counting these rows exactly may take {_bytes(self.needed)}; {limit}.",
-                hint="Pass "
-                + Argument("resolution", "2**-20", python="resolution=2**-20")
-                + ": scores are then rounded to that grid, each by at most 4.8e-07.",
-                argument="resolution",
-            )
-
-    def _free(self) -> int | None:
-        return available_memory() if self._most is None else int(self._most / _SHARE_OF_MEMORY)
-
-
-def rows_bytes(rows: int, weighted: bool) -> int:
-    """Return the memory that counting rows exactly takes, at most."""
-    return rows * (_BYTES_PER_ROW + weighted * _BYTES_PER_WEIGHT)
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
 
 
 class CountAdder:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, no_column
-from calibrant._support.option_checks import known_keywords
+from calibrant._support.errors import InputError, known_keywords, no_column
 from calibrant.ingest.counting import CountOptions, Weighting
 from calibrant.ingest.table_counter import TableCounter, check_names
 from calibrant.tables.collection import Tables

@@ -1,12 +1,16 @@
-"""Available memory, on systems that report it."""
+"""Available memory, on systems that report it, and the guard that keeps exact counting within it."""
 
 import os
 from pathlib import Path
 
-__all__ = ["address_space_left", "available_memory", "prepare_libraries"]
+from calibrant._support.errors import Argument, InputError
 
 _LIMIT, _USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 _STATISTICS = Path("/sys/fs/cgroup/memory.stat")
+# Bytes per row of exact counting, at most: the row and its group, its key, and its place in the result, which scratch
+# space shares. A weight is sorted along, and squared.
+_BYTES_PER_ROW, _BYTES_PER_WEIGHT = 32, 64
+_SHARE_OF_MEMORY = 0.8
 _ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 
@@ -48,3 +52,46 @@ def prepare_libraries() -> None:
     """Let Arrow reserve no memory in advance where addresses are limited: it takes 1 GiB of them otherwise."""
     if address_space_left() is not None:
         os.environ.setdefault(_ARROW_POOL, "system")
+
+
+class MemoryGuard:
+    """Raises an error before exact counting exceeds the memory; shared by all tables that are counted together."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.needed, self._most = 0, most  # None: the free memory
+
+    def add(self, rows: int, weighted: bool) -> None:
+        """Reserve memory for more rows."""
+        self.reserve(rows_bytes(rows, weighted))
+
+    def allows(self, more: int) -> bool:
+        """Return whether so many more bytes may be used."""
+        free = self._free()
+        return free is None or self.needed + more <= _SHARE_OF_MEMORY * free
+
+    def reserve(self, more: int) -> None:
+        """Reserve memory, or give it back if the number is negative; an error if there is not enough."""
+        allowed = self.allows(more)
+        self.needed += more
+        if not allowed and more > 0:
+            free = self._free() or 0
+            limit = f"{_bytes(free)} are free" if self._most is None else f"{_bytes(self._most)} are allowed"
+            raise InputError(
+                f"Counting these rows exactly may take {_bytes(self.needed)}; {limit}.",
+                hint="Pass "
+                + Argument("resolution", "2**-20", python="resolution=2**-20")
+                + ": scores are then rounded to that grid, each by at most 4.8e-07.",
+                argument="resolution",
+            )
+
+    def _free(self) -> int | None:
+        return available_memory() if self._most is None else int(self._most / _SHARE_OF_MEMORY)
+
+
+def rows_bytes(rows: int, weighted: bool) -> int:
+    """Return the memory that counting rows exactly takes, at most."""
+    return rows * (_BYTES_PER_ROW + weighted * _BYTES_PER_WEIGHT)
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.atomic_files import write_file
 from calibrant._support.columns import read
-from calibrant._support.errors import Argument, InputError, MissingExtraError
-from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.option_checks import known_keywords
+from calibrant._support.errors import Argument, InputError, MissingExtraError, known_keywords
+from calibrant._support.file_writing import write_file
+from calibrant._support.plain_data import frame_from_columns
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.versions import __version__

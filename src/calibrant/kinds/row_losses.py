@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, Note
-from calibrant._support.typing import Column, Floats
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.paired import PairedDifference, mean_difference
 from calibrant.inference.squared_deviations import (

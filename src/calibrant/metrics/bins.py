@@ -13,15 +13,11 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import is_number
-from calibrant._support.pieces import in_pieces
-from calibrant._support.typing import Floats, Ints, Weights
-from calibrant.tables.mean_partition import MeanPartition
-from calibrant.tables.mean_table import MeanTable
+from calibrant._support.arrays import Floats, Ints, Weights, in_pieces
+from calibrant._support.errors import Argument, InputError, is_number
+from calibrant.tables.mean_table import MeanPartition, MeanTable
 from calibrant.tables.partition import Partition
-from calibrant.tables.residuals import bernoulli_variance
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import ScoreTable, bernoulli_variance
 
 __all__ = [
     "PAVA",

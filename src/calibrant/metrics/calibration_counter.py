@@ -13,8 +13,15 @@ from typing import Any
 import numpy as np
 
 from calibrant._kernels import tensors
-from calibrant._support.errors import Argument, CalibrantWarning, InputError, MissingExtraError, Note, join_notes
-from calibrant._support.option_checks import check_option
+from calibrant._support.errors import (
+    Argument,
+    CalibrantWarning,
+    InputError,
+    MissingExtraError,
+    Note,
+    check_option,
+    join_notes,
+)
 from calibrant.ingest.counting import FINEST_GRID, grid_cells, grid_table
 from calibrant.metrics.metric import declared
 from calibrant.metrics.registry import MetricLike, as_metric

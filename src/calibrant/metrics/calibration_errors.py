@@ -2,31 +2,34 @@
 
 from __future__ import annotations  # so that help() shows the names of types, not their definitions
 
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import _kernels
+from calibrant._support.errors import InputError, Note, check_count
+from calibrant._support.formatting import line_html, short_repr
 from calibrant.metrics import norms, significance
-from calibrant.metrics.bins import PAVABC, Bins, EqualWidth, Quantile, choose_bins
+from calibrant.metrics.bins import PAVA, PAVABC, Bins, EqualWidth, Quantile, choose_bins
 from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.gce import GCE
-from calibrant.metrics.losses import CostLoss, RejectionRate, absolute_gap, debiased_squared_gap
-from calibrant.metrics.metric import metric_function
-from calibrant.metrics.norms import Norm
+from calibrant.metrics.losses import (
+    CostLoss,
+    RejectionRate,
+    absolute_gap,
+    debiased_squared_gap,
+    max_distance,
+    mean_distance,
+    signed_gap,
+)
+from calibrant.metrics.metric import Direction, UnbinnedMetric, metric_function
+from calibrant.metrics.norms import Norm, sup, weighted_l1, weighted_mean
 from calibrant.metrics.significance import Test
-
-__all__ = [
-    "ACE",
-    "ECC",
-    "ECE",
-    "MCE",
-    "RMSCE",
-    "TCE",
-    "DebiasedSCE",
-    "ace",
-    "debiased_sce",
-    "ecc",
-    "ece",
-    "mce",
-    "rmsce",
-    "tce",
-]
+from calibrant.tables.score_table import ScoreTable, row_squares
+from calibrant.tables.table_functions import takes_rows
 
 
 class ECE(GCE):
@@ -322,3 +325,419 @@ rmsce = metric_function(RMSCE)
 tce = metric_function(TCE)
 ecc = metric_function(ECC)
 debiased_sce = metric_function(DebiasedSCE)
+
+
+class Bias(GCE):
+    """Signed bias: mean prediction minus event rate; 0 is best, and a positive value means overestimation.
+
+    See Also
+    --------
+    bias, OERatio
+
+    Examples
+    --------
+    >>> round(bias([0, 0, 1, 1], [0.2, 0.4, 0.8, 0.9]), 4)
+    0.075
+    """
+
+    def __init__(self) -> None:
+        super().__init__(EqualWidth(1), signed_gap, weighted_mean, name="bias")
+
+
+@dataclass(frozen=True)
+class OERatio(UnbinnedMetric):
+    """Ratio of observed to expected events; 1 is best, and a value below 1 means overestimation.
+
+    Infinite where events are observed and none is expected.
+
+    See Also
+    --------
+    oe_ratio, Bias
+
+    Examples
+    --------
+    >>> round(oe_ratio([0, 1, 1, 0], [0.2, 0.9, 0.8, 0.6]), 4)
+    0.8
+    """
+
+    name: ClassVar[str] = "oe_ratio"
+    direction: ClassVar[Direction] = 1.0
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    min_class_size: ClassVar[int] = 1
+
+    def value(self, table: ScoreTable) -> float:
+        expected = float(EqualWidth(1)(table).total_score[0]) if len(table) else 0.0
+        if expected == 0 and table.positives == 0:
+            raise InputError("y_true must have observed or expected events for oe_ratio; got neither, so it is 0 / 0.")
+        return float(table.positives / expected) if expected > 0 else math.inf
+
+    def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`.
+
+        Parameters
+        ----------
+        score : array
+            Scores of the rows.
+        label : array
+            Outcomes of the rows, 0 or 1.
+
+        Returns
+        -------
+        float or None
+            Bitwise the value of the table of these rows.
+        """
+        sums = _kernels.row_sums(score, label, EqualWidth(1).row_edges())
+        return None if sums is None or not 0 < sums[1][0] < label.size else float(sums[1][0] / sums[2][0])
+
+
+bias = metric_function(Bias)
+oe_ratio = metric_function(OERatio)
+
+
+class ICI(GCE):
+    """Integrated calibration index: mean distance of scores to their isotonic recalibration, in [0, 1]; 0 is best.
+
+    Austin and Steyerberg (2019), with PAV instead of a smoother; `isotonic_errors` gives the percentiles too.
+
+    See Also
+    --------
+    ici, Emax, isotonic_errors
+
+    Examples
+    --------
+    >>> round(ici([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), 4)
+    0.175
+    """
+
+    def __init__(self) -> None:
+        super().__init__(PAVA(), mean_distance, weighted_l1, name="ICI")
+
+
+class Emax(GCE):
+    """Largest distance of a score to its isotonic recalibration, in [0, 1]; 0 is best.
+
+    See Also
+    --------
+    emax, ICI, isotonic_errors
+
+    Examples
+    --------
+    >>> round(emax([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), 4)
+    0.3
+    """
+
+    def __init__(self) -> None:
+        super().__init__(PAVA(), max_distance, sup, name="Emax")
+
+
+ici = metric_function(ICI)
+emax = metric_function(Emax)
+
+
+@dataclass(frozen=True)
+class IsotonicErrors:
+    """Distances of scores to their isotonic recalibration, over rows; see `isotonic_errors`.
+
+    Attributes
+    ----------
+    ici, e50, e90, emax : float
+        Mean, median, 90th percentile and maximum of the distances.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    isotonic_errors, SmoothErrors
+
+    Examples
+    --------
+    >>> from calibrant.metrics import isotonic_errors
+    >>> errors = isotonic_errors([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(errors.e90, 3), round(errors.emax, 3)
+    (0.3, 0.3)
+    """
+
+    ici: float
+    e50: float
+    e90: float
+    emax: float
+    notes: tuple[Note, ...] = ()
+
+
+@takes_rows
+def isotonic_errors(table: ScoreTable) -> IsotonicErrors:
+    """Distances of scores to their isotonic recalibration: mean (ICI), median, 90th percentile and maximum.
+
+    Harrell's E-statistics and the integrated calibration index of Austin and Steyerberg (2019), with the isotonic fit
+    (PAV) instead of a smoother. A percentile is the smallest distance that is not exceeded by at least that share of
+    rows.
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    IsotonicErrors
+        The four distances.
+
+    See Also
+    --------
+    IsotonicErrors, loess_errors, ici
+
+    Examples
+    --------
+    >>> errors = isotonic_errors([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(errors.ici, 3), round(errors.e50, 3), round(errors.emax, 3)
+    (0.175, 0.1, 0.3)
+    """
+    blocks = PAVA()(table)
+    distance = np.abs(table.score - blocks.rate[blocks.labels])
+    order = np.argsort(distance, kind="stable")
+    share = np.cumsum(table.n[order]) / table.size
+
+    def percentile(q: float) -> float:
+        # 1e-12: 0.9 of ten rows are nine rows, however 9 / 10 is rounded
+        return float(distance[order][np.searchsorted(share, q - 1e-12)])
+
+    mean = float(np.sum(table.n * distance) / table.size)
+    return IsotonicErrors(mean, percentile(0.5), percentile(0.9), float(distance.max()), table.notes)
+
+
+@dataclass(frozen=True)
+class Ecce:
+    """Largest deviations of the cumulative differences; `float` gives `mad`. See `ecce`.
+
+    Attributes
+    ----------
+    mad : float
+        Largest absolute cumulative difference.
+    r : float
+        Range of the cumulative differences.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    ecce, ecce_mad, ecce_r
+
+    Examples
+    --------
+    >>> from calibrant.metrics import ecce
+    >>> found = ecce([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(found.mad, 3), round(found.r, 3), float(found) == found.mad
+    (0.175, 0.2, True)
+    """
+
+    __repr__ = short_repr
+    _repr_html_ = line_html
+
+    mad: float
+    r: float
+    notes: tuple[Note, ...] = ()
+
+    def __float__(self) -> float:
+        return self.mad
+
+
+@takes_rows
+def ecce(table: ScoreTable) -> Ecce:
+    r"""Empirical cumulative calibration errors: no bins, no bandwidth.
+
+    With rows in order of score, :math:`C_j = \frac1N \sum_{i \le j} (y_i - p_i)` and :math:`C_0 = 0`:
+
+    - ``mad`` is the largest \|C_j\|, the statistic of Kolmogorov and Smirnov;
+    - ``r`` is the range, max C - min C, that of Kuiper.
+
+    C is evaluated between distinct scores only, so the order of tied rows does not matter. Arrieta-Ibarra, Gujral,
+    Tannen, Tygert and Xu (2022).
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    Ecce
+        Both statistics.
+
+    See Also
+    --------
+    ecce_mad, ecce_r, ecce_test
+
+    Examples
+    --------
+    >>> result = ecce([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])
+    >>> round(result.mad, 4), round(result.r, 4)
+    (0.05, 0.075)
+    """
+    low, high = (end / table.size for end in _kernels.cumulative_extremes(table.score, table.n, table.k))
+    return Ecce(max(-low, high), high - low, table.notes)
+
+
+@dataclass(frozen=True)
+class EcceMad(UnbinnedMetric):
+    """ECCE-MAD, the largest cumulative difference (Kolmogorov-Smirnov), in [0, 1]; 0 is best. See `ecce`.
+
+    See Also
+    --------
+    ecce_mad, EcceR, ecce
+
+    Examples
+    --------
+    >>> round(ecce_mad([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9]), 4)
+    0.05
+    """
+
+    name: ClassVar[str] = "ecce_mad"
+    measures_gaps: ClassVar[bool] = True
+    interval_method: ClassVar[str] = "anchored"
+
+    def value(self, table: ScoreTable) -> float:
+        return ecce(table).mad
+
+
+@dataclass(frozen=True)
+class EcceR(UnbinnedMetric):
+    """ECCE-R, the range of cumulative differences (Kuiper), in [0, 1]; 0 is best. See `ecce`.
+
+    See Also
+    --------
+    ecce_r, EcceMad, ecce
+
+    Examples
+    --------
+    >>> round(ecce_r([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9]), 4)
+    0.075
+    """
+
+    name: ClassVar[str] = "ecce_r"
+    measures_gaps: ClassVar[bool] = True
+    interval_method: ClassVar[str] = "anchored"
+
+    def value(self, table: ScoreTable) -> float:
+        return ecce(table).r
+
+
+ecce_mad = metric_function(EcceMad)
+ecce_r = metric_function(EcceR)
+
+
+_MAX_ROWS = 10**9
+_MAX_SINGLE = 0.1  # share of rows without ties, above which CalLoss is mostly noise
+
+
+@dataclass(frozen=True)
+class CalBin(UnbinnedMetric):
+    r"""CalBin: mean distance between scores and event rate in overlapping windows, in [0, 1]; 0 is best.
+
+    Rows are sorted by score; each run of s rows is a window, so there are N - s + 1 windows:
+
+    .. math::
+
+       \mathrm{CalBin} = \frac{1}{N - s + 1} \sum_b \frac1s \sum_{i=b}^{b+s-1} \left| p_i - \hat f_b \right|
+
+    with :math:`\hat f_b` the mean outcome in the window. Rows with equal scores each have the rate of all of them, so
+    the order of rows does not matter. The chapter of Bella et al. prints it without 1/s and with one window fewer.
+
+    Parameters
+    ----------
+    window : int, optional
+        s; by default max(1, N // 10).
+
+    See Also
+    --------
+    calbin, CalLoss
+
+    Examples
+    --------
+    >>> round(calbin([0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9], window=2), 4)
+    0.2
+    """
+
+    window: int | None = None
+    name: ClassVar[str] = "calbin"
+    measures_gaps: ClassVar[bool] = True
+    needs_counts: ClassVar[bool] = True
+    interval_method: ClassVar[str] = "anchored"
+
+    def __post_init__(self) -> None:
+        if self.window is not None:
+            object.__setattr__(self, "window", check_count("window", self.window))
+
+    def value(self, table: ScoreTable) -> float:
+        if table.importance:
+            raise InputError(
+                "sample_weight must be omitted for calbin, whose windows contain whole rows; got importance weights.",
+                hint="Pass frequency for numbers of equal rows, or use calibrant.ace.",
+                argument="sample_weight",
+            )
+        size = int(table.size)
+        if size > _MAX_ROWS:
+            raise InputError(
+                f"y_true must have at most {_MAX_ROWS:,} rows for calbin, which has a window for each; got {size:,}.",
+                hint="Use calibrant.ace, or calibrant.calloss.",
+            )
+        s = max(1, size // 10) if self.window is None else check_count("window", self.window, size)
+        rates = table.k / table.n
+        tied = len(table) < size
+        p, f = (np.repeat(table.score, table.n), np.repeat(rates, table.n)) if tied else (table.score, rates)
+        return float(np.mean(_kernels.window_distances(p, f, s)) / s)
+
+
+@dataclass(frozen=True)
+class CalLoss(UnbinnedMetric):
+    """CalLoss: mean squared distance between each distinct score and the rate of its rows, in [0, 1]; 0 is best.
+
+    The sum of n (p - k/n)^2 / N over distinct scores: Murphy's reliability with one bin per score. The chapter of
+    Bella et al. prints it without the square and without 1/N. The version over segments of the ROC convex hull is
+    ``corp_decomposition(...).mcb``.
+
+    See Also
+    --------
+    calloss, CalBin
+
+    Examples
+    --------
+    >>> round(calloss([0, 1, 1, 1], [0.4, 0.4, 0.9, 0.9]), 4)
+    0.01
+    """
+
+    name: ClassVar[str] = "calloss"
+    measures_gaps: ClassVar[bool] = True
+    degree: ClassVar[float] = 2.0
+    interval_method: ClassVar[str] = "triangle"
+
+    def value(self, table: ScoreTable) -> float:
+        return float(np.sum(table.n * (table.score - table.k / table.n) ** 2) / table.size)
+
+    def interval_refusal(self, table: ScoreTable) -> str:
+        """Return why no interval exists if many rows have no ties; else an empty text.
+
+        Parameters
+        ----------
+        table : ScoreTable, MeanTable or ForecastTable
+            Table of the kind of the metric.
+
+        Returns
+        -------
+        str
+            One or two sentences, or ''.
+        """
+        single = float(np.sum(table.n[table.n**2 <= row_squares(table) * (1 + 1e-9)]))
+        if single <= _MAX_SINGLE * table.size:
+            return ""
+        return (
+            f"calloss needs tied scores for an interval; got {100 * single / table.size:.0f} % of rows without ties, "
+            "for which it is the Brier score. Use mcb or ace instead."
+        )
+
+
+calbin = metric_function(CalBin)
+calloss = metric_function(CalLoss)

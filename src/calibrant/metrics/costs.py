@@ -32,8 +32,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
 
 __all__ = [
     "Cost",

@@ -1,31 +1,324 @@
-"""Metrics of predictive distributions: log-likelihood, CRPS, interval score and coverage error."""
+"""Coverage and width of the central intervals of predictive distributions."""
 
 import math
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._support.option_checks import check_share
-from calibrant._support.typing import Floats
-from calibrant.forecasts.forecast_table import ForecastTable, read_forecast_table
-from calibrant.metrics.coverage import coverage_levels, is_covered
+from calibrant._support import columns as _columns
+from calibrant._support.arrays import Bools, Column, Floats
+from calibrant._support.errors import CalibrantWarning, InputError, Note, check_share, join_notes
+from calibrant._support.formatting import html_table, text_table
+from calibrant._support.plain_data import number
+from calibrant._support.random_streams import RandomState, generator
+from calibrant.forecasts.distributions import as_levels
+from calibrant.forecasts.forecast_table import ForecastTable, as_forecast, read_forecast_table, read_outcomes
+from calibrant.metrics import significance
 from calibrant.metrics.metric import Direction, UnbinnedMetric, metric_function
 from calibrant.tables.table_functions import TableReader
 
-__all__ = [
-    "CRPS",
-    "NLL",
-    "CoverageError",
-    "DistributionMetric",
-    "IntervalScore",
-    "coverage_error",
-    "crps",
-    "interval_score",
-    "nll",
-]
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coverage:
+    """Coverage of central intervals; see `coverage`.
+
+    Attributes
+    ----------
+    per_level : dict of arrays
+        level (nominal), observed (share of outcomes inside), low and high (Clopper-Pearson interval of that share),
+        pvalue (exact binomial test) and width (mean width of the intervals).
+    size : int
+        Number of rows.
+    confidence_level : float
+        Level of the intervals of coverage.
+
+    See Also
+    --------
+    coverage
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian, coverage
+    >>> result = coverage([9.0, 12.0, 13.5, 10.5], Gaussian([10.0] * 4, 2.0), levels=[0.5, 0.9])
+    >>> result.per_level["observed"], round(result.mean_absolute, 3)
+    (array([0.5 , 0.75]), 0.075)
+    """
+
+    per_level: Mapping[str, Any]
+    size: int
+    confidence_level: float
+
+    @property
+    def mean_absolute(self) -> float:
+        """Mean absolute coverage error: distance of observed and nominal coverage."""
+        return float(np.mean(np.abs(self.per_level["observed"] - self.per_level["level"])))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        columns = {name: values.tolist() for name, values in self.per_level.items()}
+        return {
+            "schema_version": 1,
+            "size": self.size,
+            "confidence_level": self.confidence_level,
+            **number("mean_absolute", self.mean_absolute),
+            "per_level": columns,
+        }
+
+    def cells(self) -> list[list[str]]:
+        """Return the table as text; its first row is the header.
+
+        Returns
+        -------
+        list of lists of str
+            One row per level.
+        """
+        level = f"{100 * self.confidence_level:g} % interval"
+        rows = [["nominal", "observed", level, "p", "mean width"]]
+        for nominal, observed, low, high, p, width in zip(*self.per_level.values(), strict=True):
+            span = f"{100 * low:.1f} to {100 * high:.1f} %"
+            rows.append([f"{100 * nominal:g} %", f"{100 * observed:.1f} %", span, f"{p:.2g}", f"{width:.4g}"])
+        return rows
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Coverage of central intervals, {self.size:,} rows", *text_table(self.cells())])
+
+    def _repr_html_(self) -> str:
+        return f"<p>Coverage of central intervals, {self.size:,} rows</p>{html_table(self.cells())}"
+
+
+def coverage(
+    y_true: Column,
+    forecast: Any,
+    *,
+    levels: Sequence[float] | None = None,
+    confidence_level: float = 0.95,
+) -> Coverage:
+    """Coverage of central intervals, with confidence intervals and tests, and their mean width.
+
+    The central interval of level L reaches from the (1 - L)/2 to the (1 + L)/2 quantile; an outcome at an end is
+    inside. (Discrete forecasts therefore cover more than L.) For m samples the levels are rounded to those of intervals
+    between two samples, (m + 1 - 2 i) / (m + 1), because the expected coverage between samples is unknown.
+
+    Parameters
+    ----------
+    y_true : column of n outcomes
+    forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+    levels : numbers between 0 and 1
+        By default 0.5, 0.8, 0.9 and 0.95, as far as an ensemble has samples for them; for quantile forecasts the
+        intervals between pairs of their levels.
+    confidence_level : float, default=0.95
+
+    Returns
+    -------
+    Coverage
+        Nominal and observed coverage of each level.
+
+    See Also
+    --------
+    Coverage, CoverageDisplay, sharpness
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> result = coverage([9.0, 12.0, 13.5, 10.5], Gaussian([10.0] * 4, 2.0), levels=[0.5, 0.9])
+    >>> result.per_level["observed"]
+    array([0.5 , 0.75])
+    """
+    y, known = read_outcomes(y_true, forecast)
+    check_share("confidence_level", confidence_level)
+    wanted = coverage_levels(known, levels)
+    inside, width = np.empty(wanted.size), np.empty(wanted.size)
+    for i, level in enumerate(wanted):
+        low, high = central_interval(known, level)
+        inside[i] = np.count_nonzero((y >= low) & (y <= high))
+        width[i] = np.mean(high - low)
+    limits = significance.clopper_pearson(inside, y.size, confidence_level=confidence_level)
+    per_level = {
+        "level": wanted,
+        "observed": inside / y.size,
+        "low": limits[0],
+        "high": limits[1],
+        "pvalue": significance.binomial(inside, y.size, wanted),
+        "width": width,
+    }
+    return Coverage(per_level, y.size, confidence_level)
+
+
+def coverage_levels(forecast: Any, levels: Sequence[float] | None) -> Floats:
+    """Return the levels of central intervals that are measured; an error if there are none."""
+    wanted = None if levels is None else as_levels(levels)[0]
+    if wanted is not None and not wanted.size:
+        raise InputError("levels must hold at least one number between 0 and 1; got none.", argument="levels")
+    found: Floats = forecast.interval_levels(wanted)
+    if not found.size:
+        raise InputError(
+            "forecast must hold two quantiles that are the ends of a central interval; got "
+            f"levels {', '.join(f'{level:g}' for level in forecast.known_levels)}.",
+            hint="Pass levels=, or predict quantiles in pairs such as 0.05 and 0.95.",
+            argument="forecast",
+        )
+    return found
+
+
+def central_interval(forecast: Any, level: float) -> tuple[Floats, Floats]:
+    """Return the ends of the central interval of each row."""
+    low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
+    return low, high
+
+
+def is_covered(y: Floats, forecast: Any, level: float) -> Bools:
+    """Return whether each outcome lies in its central interval; an outcome at an end is inside."""
+    low, high = central_interval(forecast, level)
+    return np.asarray((y >= low) & (y <= high))
+
+
+def sharpness(forecast: Any, *, level: float = 0.9) -> float:
+    """Sharpness: mean width of the central intervals of this level.
+
+    Of two calibrated forecasts the sharper one is better.
+
+    Parameters
+    ----------
+    forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+        The predictive distributions.
+    level : float, default=0.9
+        Level of the central intervals.
+
+    Returns
+    -------
+    float
+        In the unit of the outcome.
+
+    See Also
+    --------
+    coverage, interval_score
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> round(sharpness(Gaussian([10.0, 20.0], [1.0, 3.0])), 3)
+    6.579
+    """
+    check_share("level", level)
+    low, high = central_interval(as_forecast(forecast), level)
+    return float(np.mean(high - low))
+
+
+NEAREST = 2.0**-54  # a PIT value nearer to 1 rounds to 1; values nearer to 0 count as that far from it
+
+
+def pit(y_true: Column, forecast: Any, *, random_state: RandomState = 0, randomized: bool = True) -> Floats:
+    """Probability integral transforms, F(y) of each row: uniform on [0, 1] if the forecasts are calibrated.
+
+    Parameters
+    ----------
+    y_true : column of n outcomes
+    forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+        One distribution per row.
+    random_state : int, Generator or None
+    randomized : bool, default=True
+        Where only an interval of F(y) is known (between two quantiles, between two samples, at an atom of a discrete
+        distribution), return a uniform random number in it: only then are PITs of calibrated forecasts uniform. False
+        returns its midpoint.
+
+    Returns
+    -------
+    ndarray of n numbers in [0, 1]
+
+    See Also
+    --------
+    anderson_darling, kolmogorov_smirnov, PITDisplay
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> pit([10.0, 24.0], Gaussian([10.0, 20.0], 2.0)).round(4)
+    array([0.5   , 0.9772])
+    """
+    y, known = read_outcomes(y_true, forecast)
+    return transforms(y, known, random_state=random_state, randomized=randomized)
+
+
+def transforms(y: Floats, forecast: Any, *, random_state: RandomState = 0, randomized: bool = True) -> Floats:
+    """Return the PIT values of outcomes and forecasts that were read already."""
+    low, high = forecast.cells(y)
+    if not (low < high).any():
+        return np.array(high)
+    place = generator(random_state).random(y.size) if randomized else 0.5
+    found: Floats = low + place * (high - low)
+    return found
+
+
+def read_pit(u: Column) -> tuple[Floats, tuple[Note, ...]]:
+    """Read PIT values, numbers in [0, 1], none missing; return them with their notes."""
+    column = _columns.scores(_columns.read(u, "u", hint="Pass one column of PIT values."))
+    _columns.refuse_missing([column])
+    if not len(column):
+        raise InputError("u must hold at least one value; got none.", argument="u")
+    return column.values, join_notes(column.notes, _at_the_ends(column.values))
+
+
+def rising(u: Floats) -> Floats:
+    """Return the values in rising order; several tests of the same values need not sort them again."""
+    return u if bool((u[1:] >= u[:-1]).all()) else np.sort(u)
+
+
+def _at_the_ends(values: Floats) -> tuple[Note, ...]:
+    ends = int(np.count_nonzero((values < NEAREST) | (values == 1)))
+    text = "PIT values within 2^-54 of 0 or 1: {count}. The forecasts give these outcomes almost no probability."
+    return (Note("pit_at_end", ends, text),) if ends else ()
+
+
+def miscalibration(u: Column) -> float:
+    """Miscalibration area: between the distribution of the PIT values and the diagonal. 0 is best, 1/2 is worst.
+
+    The integral over x of the distance between x and the share of u up to x, computed exactly. Where forecasts are
+    overconfident or underconfident, the coverage of central intervals deviates by twice that, averaged over all levels.
+
+    Parameters
+    ----------
+    u : column
+        PIT values, in [0, 1]; see `pit`.
+
+    Returns
+    -------
+    float
+        In [0, 0.5].
+
+    See Also
+    --------
+    pit, coverage
+
+    Examples
+    --------
+    >>> round(miscalibration([0.25, 0.75]), 4)
+    0.125
+    """
+    given, notes = read_pit(u)
+    for note in notes:
+        if note.code != "pit_at_end":  # 0 and 1 are valid ends here
+            warnings.warn(note.text, CalibrantWarning, stacklevel=2)
+    values = rising(given)
+    x = np.concatenate([[0.0], values, [1.0]])
+    share = np.arange(values.size + 1) / values.size
+    # On each piece the gap |share - x| is linear, and may cross 0.
+    left, right = share - x[:-1], share - x[1:]
+    width = np.diff(x)
+    crosses = left * right < 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bent = (left**2 + right**2) / (2 * np.abs(left - right))
+    area = np.where(crosses, bent, (np.abs(left) + np.abs(right)) / 2)
+    return float(np.sum(width * np.where(width > 0, area, 0.0)))
 
 
 @dataclass(frozen=True)

@@ -1,30 +1,280 @@
-"""`GCE`, the general calibration error: bins, a loss and a norm."""
+"""`GCE`, the general calibration error: bins, a loss and a norm; its `Breakdown` by bins, and its specification."""
 
+import html
 import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass
+from importlib import import_module
+from inspect import isfunction, signature
+from types import NoneType
+from typing import Any, ClassVar, Literal, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
-from calibrant._support.cached_properties import cached_property
-from calibrant._support.errors import InputError, join_notes
-from calibrant._support.option_checks import KnownKeywords
-from calibrant._support.typing import Column
+from calibrant._support.arrays import Column, Floats, read_only
+from calibrant._support.errors import InputError, KnownKeywords, join_notes
+from calibrant._support.formatting import html_table, text_table
+from calibrant._support.plain_data import has_type
+from calibrant._support.workers import cached_property
 from calibrant.metrics.bins import Bins, EqualWidth
-from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.losses import Loss
-from calibrant.metrics.metric import Direction
-from calibrant.metrics.norms import Norm
-from calibrant.metrics.specification import part_from_spec, part_to_spec
+from calibrant.metrics.metric import Direction, MetricValue
+from calibrant.metrics.norms import Norm, weighted_mean
+from calibrant.metrics.significance import clopper_pearson
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table
 
-__all__ = ["GCE"]
+# The modules in which a part is looked up, by the setting that it is for.
+_HOMES = {
+    "bins": ("bins", "optimal_bins"),
+    "loss": ("losses",),
+    "norm": ("norms",),
+    "cost": ("costs",),
+    "test": ("significance",),
+    "error": ("optimal_bins",),
+}
+
+
+def part_to_spec(part: object) -> Any:
+    """Return a function as its name, an object with settings as {name: settings}, and plain values unchanged."""
+    if part is None or isinstance(part, (bool, int, float, str)):
+        return part
+    if isinstance(part, (tuple, list)):
+        return [part_to_spec(item) for item in part]
+    if isinstance(part, np.generic):
+        return part.item()
+    if is_dataclass(part) and not isinstance(part, type):
+        return {_part_name(type(part)): {f.name: part_to_spec(getattr(part, f.name)) for f in fields(part)}}
+    return _part_name(part)
+
+
+def _part_name(part: object) -> str:
+    module = getattr(part, "__module__", "?")
+    name = getattr(part, "__qualname__", type(part).__qualname__)
+    # "user:" distinguishes a function of the user's norms.py from one of this package.
+    return f"{module.rpartition('.')[2]}.{name}" if module.startswith("calibrant.") else f"user:{module}.{name}"
+
+
+def part_from_spec(spec: Any, role: str) -> Any:
+    """Return the part that a specification describes; `role` is the setting that it is for, such as "bins"."""
+    if not isinstance(spec, Mapping):
+        return _part(spec, role, settings=False)
+    name, settings = next(iter(spec.items()), (None, None))
+    if len(spec) != 1 or not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
+        raise _error(f"spec must have one part with its settings; got {spec!r}.", spec)
+    class_ = _part(name, role, settings=True)
+    given = {key: _setting(key, value) for key, value in settings.items()}
+    declared = get_type_hints(class_.__init__)
+    for key, value in given.items():
+        if not has_type(value, declared.get(key, NoneType)):
+            raise _error(f"{key} of {name} must be a setting of the declared type; got {value!r}.", value)
+    try:
+        return class_(**given)
+    except (TypeError, OverflowError) as error:  # a setting is missing, or too large
+        raise _error(f"spec must hold the settings of {name}; got {settings!r}.", spec) from error
+
+
+def _setting(key: str, value: Any) -> Any:
+    return part_from_spec(value, key) if key in _HOMES else value
+
+
+def _part(name: object, role: str, *, settings: bool) -> Any:
+    """Return the class or the function of this name, if it can have the role."""
+    module, _, attribute = name.partition(".") if isinstance(name, str) else ("", "", "")
+    if module in _HOMES.get(role, ()):
+        home = import_module(f"calibrant.metrics.{module}")
+        found = getattr(home, attribute) if attribute in home.__all__ else None
+        if settings and isinstance(found, type) and is_dataclass(found):
+            return found
+        if not settings and isfunction(found) and (role != "test" or [*signature(found).parameters] == ["k", "n", "p"]):
+            return found
+    raise InputError(
+        f"spec must name parts of Calibrant for {role}; got {name!r}.",
+        hint="Rebuild a metric that has parts of your own from these parts.",
+        argument="spec",
+        value=name,
+    )
+
+
+def _error(text: str, value: object) -> InputError:
+    return InputError(text, hint="Pass metric.spec.", argument="spec", value=value)
+
+
+_ROWS_SHOWN = 12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Breakdown(MetricValue):
+    """The value of a metric over bins, with the bins and the specification of the metric.
+
+    Attributes
+    ----------
+    value : float
+    definition : GCE
+        The metric object.
+    table : ScoreTable
+    notes : tuple of Note
+        Notes about the input.
+    partition : Partition
+
+    See Also
+    --------
+    GCE, Partition, MetricValue
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> breakdown = cb.ECE(n_bins=2)(table)
+    >>> breakdown.per_bin["rate"], round(float(breakdown), 4)
+    (array([0.245, 0.75 ]), 0.0467)
+    """
+
+    definition: "GCE"
+    table: ScoreTable
+    partition: Partition
+    _columns: Mapping[str, NDArray[Any]]
+    _rate_intervals: dict[float, tuple[Floats, Floats]] = field(default_factory=dict)
+
+    @cached_property
+    def per_bin(self) -> dict[str, NDArray[Any]]:
+        """Arrays with one entry per bin: edges, scores, counts, rate, loss (and rejected rows)."""
+        p = self.partition
+        columns = {
+            "lower": p.lower,
+            "upper": p.upper,
+            "min_score": p.min_score,
+            "max_score": p.max_score,
+            "n": p.n,
+            "k": p.k,
+            "rate": p.rate,
+            "mean_score": p.mean_score,
+            **self._columns,
+        }
+        return {name: read_only(column) for name, column in columns.items()}
+
+    def rate_interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the exact confidence limits of the event rate of each bin; they are computed once per level.
+
+        See `significance.clopper_pearson`.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Of each bin; not adjusted for the number of bins.
+
+        Returns
+        -------
+        tuple of two arrays
+            Lower and upper limits, one per bin. They are read-only.
+        """
+        if confidence_level not in self._rate_intervals:
+            p = self.partition
+            low, high = clopper_pearson(p.effective_k, p.effective_n, confidence_level=confidence_level)
+            self._rate_intervals[confidence_level] = read_only(low), read_only(high)
+        return self._rate_intervals[confidence_level]
+
+    @property
+    def n_in(self) -> int:
+        """Number of rows of the input."""
+        return self.table.n_in
+
+    @property
+    def n_used(self) -> int:
+        """Number of rows that were counted."""
+        return self.table.n_used
+
+    @property
+    def n_dropped(self) -> int:
+        """Number of rows that were dropped; the notes give the reasons."""
+        return self.table.n_dropped
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return {
+            **super().to_dict(),
+            **({} if self.signed_bias is None else {"signed_bias": self.signed_bias}),
+            "n_empty_bins": self.partition.n_empty,
+            "per_bin": {name: column.tolist() for name, column in self.per_bin.items()},
+        }
+
+    def _headline(self) -> str:
+        value = f"{self.value:.2f} %" if self.unit == "%" else f"{self.value:.5f}"
+        partition, table = self.partition, self.table
+        empty = f", {partition.n_empty} empty" if partition.n_empty else ""
+        rows = f"{table.size:,} rows" if not table.importance else f"total weight {table.size:,.6g}"
+        bins = f"{len(partition)} bin{'s' if len(partition) != 1 else ''}{empty}"
+        return f"{self.metric} = {value}   ({rows}, {100 * table.prevalence:.3g} % events, {bins})"
+
+    def _cells(self) -> list[list[str]]:
+        """Return the cells of the text table: a heading and one row per bin, without the middle if there are many."""
+        b = self.per_bin
+        last = len(self.partition) - 1
+        heading = ["bin", "n", "events", "rate", "mean score", *(name.replace("_", " ") for name in self._columns)]
+        rows = []
+        for i in range(last + 1):
+            if last + 1 > _ROWS_SHOWN and _ROWS_SHOWN // 2 <= i <= last - _ROWS_SHOWN // 2:
+                if i == _ROWS_SHOWN // 2:
+                    rows.append(["..."] * len(heading))
+                continue
+            row = [f"{b['lower'][i]:.4g} to {b['upper'][i]:.4g}", _amount(b["n"][i]), _amount(b["k"][i])]
+            row += [_decimals(b["rate"][i]), _decimals(b["mean_score"][i])]
+            rows.append(row + [self._cell(name, i) for name in self._columns])
+        return [heading, *rows]
+
+    def _cell(self, column: str, i: int) -> str:
+        value = self.per_bin[column][i]
+        if column == "rejected":
+            return _amount(value)
+        return f"{value:.1f}" if column == "loss" and self.unit == "%" else _decimals(value)
+
+    def __repr__(self) -> str:
+        return "\n".join([self._headline(), *text_table(self._cells()), *self._remarks()])
+
+    @property
+    def signed_bias(self) -> float | None:
+        """Mean score minus event rate for costs, whose values need it for interpretation; else None."""
+        if "signed_gap" not in self._columns:
+            return None
+        return weighted_mean(self._columns["signed_gap"], self.partition.n)
+
+    def _remarks(self) -> list[str]:
+        """Return the remarks below the table: the bias beside a cost, and the notes."""
+        remarks = [f"  note: {note.text}" for note in self.notes]
+        bias = self.signed_bias
+        if bias is not None:
+            which = "overestimate" if bias > 0 else "underestimate" if bias < 0 else "equal the event rate"
+            remarks.insert(0, f"  signed bias {bias:+.5f}: predictions {which} on average")
+        return remarks
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(remark.strip())}</li>" for remark in self._remarks())
+        return (
+            f"<p><strong>{html.escape(self._headline())}</strong></p>"
+            + html_table(self._cells())
+            + (f"<ul>{notes}</ul>" if notes else "")
+        )
+
+
+def _amount(value: float) -> str:
+    """Format a count in full, a sum of weights with six digits."""
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _decimals(value: float) -> str:
+    """Format with four decimals, or in scientific notation below 0.001."""
+    return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
+
 
 _MOST_EDGES = 1001  # of bins in which rows are added up without a table
 

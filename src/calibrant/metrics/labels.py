@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.arrays import read_only
-from calibrant._support.errors import Argument, Note
-from calibrant._support.json_values import label
-from calibrant._support.option_checks import known_keywords
-from calibrant._support.text_tables import printable
-from calibrant._support.typing import Column, Floats, Ints
-from calibrant.tables.confusion_table import ConfusionTable, read_labels
+from calibrant._support.arrays import Column, Floats, Ints, read_only
+from calibrant._support.errors import Argument, Note, known_keywords
+from calibrant._support.formatting import printable
+from calibrant._support.plain_data import label
+from calibrant.tables.class_table import ConfusionTable, read_labels
 from calibrant.tables.rows import Missing, Rows
 
 __all__ = ["Proportions", "proportions"]

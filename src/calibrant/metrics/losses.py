@@ -43,13 +43,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
-from calibrant._support.arrays import read_only
-from calibrant._support.errors import InputError, Note
-from calibrant._support.option_checks import check_callable, check_share
-from calibrant._support.properties import declare
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.arrays import Floats, Ints, Weights, read_only
+from calibrant._support.errors import InputError, Note, check_callable, check_share
 from calibrant.metrics import significance
 from calibrant.metrics.costs import Cost, LinearCost, check_cost, evaluate_cost
+from calibrant.metrics.metric import declare
 from calibrant.metrics.significance import Test
 from calibrant.tables.partition import BinTotals, Partition
 

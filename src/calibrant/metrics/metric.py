@@ -7,11 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
 
-from calibrant._support.errors import InputError, Note
-from calibrant._support.json_values import number
-from calibrant._support.option_checks import KnownKeywords
+from calibrant._support.errors import InputError, KnownKeywords, Note
+from calibrant._support.plain_data import number
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable, plain_rows
 from calibrant.tables.table_functions import Measured, TableReader, TakesRows, read_score_table
@@ -30,6 +29,7 @@ __all__ = [
 
 Direction: TypeAlias = Literal["lower", "higher"] | float
 P = ParamSpec("P")
+T = TypeVar("T", bound=Callable[..., Any])
 
 
 @runtime_checkable
@@ -446,3 +446,20 @@ def _function_docstring(cls: Any, name: str, reader: TableReader[Any], *, has_re
         sections["See Also"] = re.sub(rf"\b{name}\b", cls.__name__, sections["See Also"])
     bodies = (f"{name}\n{'-' * len(name)}\n{body}" for name, body in sections.items())
     return "\n\n".join([summary.strip(), *bodies])
+
+
+def declare(**properties: Any) -> Callable[[T], T]:
+    """Attach properties to a function as attributes; a class declares them as class attributes.
+
+    >>> @declare(measures_gaps=True)
+    ... def loss(partition): ...
+    >>> loss.measures_gaps
+    True
+    """
+
+    def attach(function: T) -> T:
+        for name, value in properties.items():
+            setattr(function, name, value)
+        return function
+
+    return attach

@@ -21,9 +21,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from calibrant._support.arrays import Floats, Weights
 from calibrant._support.errors import InputError
-from calibrant._support.properties import declare
-from calibrant._support.typing import Floats, Weights
+from calibrant.metrics.metric import declare
 
 __all__ = ["Lp", "Norm", "sup", "weighted_l1", "weighted_l2", "weighted_mean"]
 

@@ -6,9 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_callable
-from calibrant._support.typing import Floats, Weights
+from calibrant._support.arrays import Floats, Weights
+from calibrant._support.errors import InputError, check_callable
 from calibrant.metrics.bins import PAVABC
 from calibrant.metrics.norms import weighted_mean
 from calibrant.tables.partition import Partition

@@ -10,32 +10,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant._support.errors import InputError, Note
-from calibrant._support.option_checks import check_option, check_share
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import InputError, Note, check_option, check_share, is_number
+from calibrant._support.formatting import line_html, short_repr
+from calibrant._support.plain_data import plain
 from calibrant.metrics.metric import Direction, MetricValue, UnbinnedMetric, metric_function
-from calibrant.tables.mean_table import MeanTable, need_rows, read_mean_table
+from calibrant.tables.mean_table import MeanTable, need_rows, read_mean_table, take_rows
 from calibrant.tables.table_functions import TableReader
-
-__all__ = [
-    "MAE",
-    "MSE",
-    "RMSE",
-    "MeanError",
-    "MeanQuotient",
-    "Pinball",
-    "PointMetric",
-    "Ratio",
-    "RelativeMSE",
-    "mae",
-    "mean_error",
-    "mean_quotient",
-    "mse",
-    "pinball",
-    "ratio",
-    "relative_mse",
-    "rmse",
-]
 
 
 @dataclass(frozen=True)
@@ -338,3 +319,273 @@ def variance(table: MeanTable) -> float:
 def within_variance(table: MeanTable) -> float:
     """Return the part of the variance that lies within the entries of a merged table."""
     return float(table.m2.sum() / table.size) if not table.single else 0.0
+
+
+@dataclass(frozen=True)
+class MSEDecomposition:
+    """Miscalibration, discrimination and uncertainty: mse = mcb - dsc + unc.
+
+    `bias` and `slope` are the parts of mcb that a shift, and then a straight line, would remove.
+
+    Attributes
+    ----------
+    mcb, dsc, unc : float
+        Miscalibration, discrimination and uncertainty.
+    bias, slope : float
+        Parts of mcb.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    mse_decomposition
+
+    Examples
+    --------
+    >>> from calibrant.regression import mse_decomposition
+    >>> parts = mse_decomposition([1.0, 2.0, 6.0, 7.0], [2.0, 3.0, 9.0, 8.0])
+    >>> parts.mcb - parts.dsc + parts.unc, parts.bias
+    (3.0, 2.25)
+    """
+
+    __repr__ = short_repr
+    _repr_html_ = line_html
+
+    mcb: float
+    dsc: float
+    unc: float
+    bias: float
+    slope: float
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def mse(self) -> float:
+        """mcb - dsc + unc."""
+        return self.mcb - self.dsc + self.unc
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return {**plain(self), "mse": self.mse}
+
+
+@take_rows
+def mse_decomposition(table: MeanTable) -> MSEDecomposition:
+    r"""CORP decomposition of the squared error, by isotonic recalibration: mse = mcb - dsc + unc.
+
+    mcb is the reduction of the squared error by the best rising map of the predictions (0 is best), dsc the further
+    reduction against the mean outcome (higher is better), unc the variance of the outcomes. A shift would remove
+    :math:`(E \hat y - E y)^2` of mcb (`bias`), and a rising line :math:`\mathrm{Var}(\hat y)(1 - b)^2` (`slope`), with
+    b the slope of the regression of outcomes on predictions; where b < 0 the line is level.
+
+    Parameters
+    ----------
+    y_true, y_pred : columns
+        Outcomes and predictions; or one `MeanTable` instead of both.
+    sample_weight, frequency, missing
+        Options for reading rows; see `MeanTable.from_rows`.
+
+    Returns
+    -------
+    MSEDecomposition
+        The terms.
+
+    See Also
+    --------
+    CorpDecomposition, murphy_decomposition, mcb, brier
+
+    Examples
+    --------
+    >>> parts = mse_decomposition([1.0, 2.0, 6.0, 7.0], [2.0, 3.0, 9.0, 8.0])
+    >>> parts.mcb, parts.dsc, parts.unc, parts.mse
+    (2.875, 6.375, 6.5, 3.0)
+    """
+    merged = table.merged()
+    fitted = isotonic_means(merged)
+    error = MSE().value(merged)
+    best = merged.average((fitted - merged.mean) ** 2) + within_variance(merged)
+    unc = variance(merged)
+    bias = MeanError().value(merged)
+    offset = merged.prediction - merged.mean_prediction
+    spread = merged.average(offset**2)
+    together = merged.average(offset * (merged.mean - merged.mean_outcome))
+    # Among rising lines: from slope 1 to the best slope, or to 0 where the best slope is negative.
+    saved = spread * (1 - together / spread) ** 2 if together > 0 and spread > 0 else spread - 2 * together
+    return MSEDecomposition(error - best, unc - best, unc, bias**2, saved, table.notes)
+
+
+corp_decomposition = mse_decomposition  # the name of the same decomposition for probabilities
+
+
+def isotonic_means(merged: MeanTable) -> Floats:
+    """Return the isotonic regression of the outcomes at each entry of a merged table."""
+    from scipy.optimize import isotonic_regression
+
+    fitted: Floats = isotonic_regression(merged.mean, weights=merged.n.astype(np.float64)).x
+    return fitted
+
+
+def _check_share(share: float) -> None:
+    if not (is_number(share) and 0 < share <= 1):
+        raise InputError(f"share must lie in (0, 1]; got {share!r}.", argument="share", value=share)
+
+
+@dataclass(frozen=True, eq=False)
+class RECCurve:
+    """Regression error characteristic; see `rec_curve`.
+
+    Attributes
+    ----------
+    tolerance, accuracy : ndarray
+        Each error that occurs, and the share of rows with at most that error.
+    area_over : float
+        Area over the curve: the mean error.
+    loss : str
+        absolute or squared.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    rec_curve
+
+    Examples
+    --------
+    >>> from calibrant.regression import rec_curve
+    >>> curve = rec_curve([1.0, 2.0, 6.0, 4.0], [2.0, 3.0, 9.0, 4.0])
+    >>> curve.at(2), curve.needed(0.9), curve.area_over
+    (0.75, 3.0, 1.25)
+    """
+
+    tolerance: Floats
+    accuracy: Floats
+    area_over: float
+    loss: str
+    notes: tuple[Note, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        points = {"tolerance": self.tolerance.tolist(), "accuracy": self.accuracy.tolist()}
+        return {**plain(self), **points}
+
+    def at(self, tolerance: float) -> float:
+        """Return the share of rows whose error is at most the tolerance.
+
+        Parameters
+        ----------
+        tolerance : float
+            Absolute or squared error, as the curve has it.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+        """
+        place = int(np.searchsorted(self.tolerance, tolerance, side="right"))
+        return float(self.accuracy[place - 1]) if place else 0.0
+
+    def needed(self, share: float) -> float:
+        """Return the least tolerance that covers this share of the rows.
+
+        Parameters
+        ----------
+        share : float
+            Share of the rows, in (0, 1].
+
+        Returns
+        -------
+        float
+            An error that occurs.
+        """
+        _check_share(share)
+        place = int(np.searchsorted(self.accuracy, share * (1 - 1e-12)))
+        return float(self.tolerance[min(place, self.tolerance.size - 1)])
+
+
+@take_rows
+def rec_curve(table: MeanTable, *, loss: Literal["absolute", "squared"] = "absolute") -> RECCurve:
+    """Regression error characteristic: for each tolerance the share of rows whose error is at most that.
+
+    The counterpart of the ROC curve (Bi and Bennett, 2003). The area over the curve is the mean error: MAE, or MSE
+    with squared errors. The curve has one point for each error that occurs.
+
+    Parameters
+    ----------
+    y_true, y_pred : columns
+        Outcomes and predictions; or one `MeanTable` instead of both.
+    loss : {"absolute", "squared"}, default="absolute"
+        Error of a row.
+    sample_weight, frequency, missing
+        Options for reading rows; see `MeanTable.from_rows`.
+
+    Returns
+    -------
+    RECCurve
+        Tolerances and shares of rows.
+
+    See Also
+    --------
+    RECCurve, RECDisplay, error_tolerance
+
+    Examples
+    --------
+    >>> curve = rec_curve([1.0, 2.0, 6.0, 4.0], [2.0, 3.0, 9.0, 4.0])
+    >>> curve.tolerance, curve.accuracy, curve.area_over
+    (array([0., 1., 3.]), array([0.25, 0.75, 1.  ]), 1.25)
+    >>> curve.at(2), curve.needed(0.9)
+    (0.75, 3.0)
+    """
+    check_option("loss", loss, ("absolute", "squared"))
+    need_rows(table, "rec_curve")
+    error = np.abs(table.prediction - table.mean)
+    error = error if loss == "absolute" else error**2
+    tolerance, place = np.unique(error, return_inverse=True)
+    share = np.bincount(place, weights=table.n) / table.size
+    accuracy = np.minimum(np.cumsum(share), 1.0)
+    accuracy[-1] = 1.0
+    return RECCurve(tolerance, accuracy, table.average(error), loss, table.notes)
+
+
+@dataclass(frozen=True)
+class ErrorTolerance(PointMetric):
+    """Error tolerance: the least tolerance that covers this share of the absolute errors.
+
+    Parameters
+    ----------
+    share : float, default=0.9
+        Share of the rows, in (0, 1].
+
+    See Also
+    --------
+    error_tolerance, rec_curve
+
+    Examples
+    --------
+    >>> error_tolerance([1.0, 2.0, 6.0, 4.0], [2.0, 3.0, 9.0, 4.0], share=0.75)
+    1.0
+    """
+
+    share: float = 0.9
+
+    name: ClassVar[str] = "error_tolerance"
+
+    def __post_init__(self) -> None:
+        _check_share(self.share)
+
+    def value(self, table: MeanTable) -> float:
+        found: RECCurve = rec_curve.of_table(table)
+        return found.needed(self.share)
+
+
+error_tolerance = metric_function(ErrorTolerance)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_keywords
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import InputError, check_keywords
 from calibrant.metrics import significance
 from calibrant.metrics.bins import PAVA, PAVABC, Bins, Edges, EqualWidth, Quantile
 from calibrant.metrics.gce import GCE

@@ -6,12 +6,8 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from calibrant._support.errors import InputError, nearest
-from calibrant.metrics.calibration_errors import ACE, ECC, ECE, MCE, RMSCE, TCE, DebiasedSCE
-from calibrant.metrics.calibration_in_the_large import Bias, OERatio
 from calibrant.metrics.gce import GCE
-from calibrant.metrics.log_odds import LogOddsError
 from calibrant.metrics.metric import Metric, UnbinnedMetric, declared
-from calibrant.metrics.proper_scores import Brier, LogLoss, StratifiedBrier
 
 __all__ = ["METRICS", "MetricLike", "MetricRegistry", "as_metric", "as_metrics", "from_spec", "metric_names"]
 
@@ -25,7 +21,7 @@ class MetricRegistry(UserDict[str, MetricClass]):
     """Metric classes by name.
 
     A class may be given as text, its module in `calibrant.metrics` and its name. The module is then loaded when the
-    class is first used, because most of them are not needed to evaluate probabilities.
+    class is first used: no task needs all of them.
     """
 
     data: dict[str, Any]
@@ -44,28 +40,28 @@ class MetricRegistry(UserDict[str, MetricClass]):
 
 METRICS = MetricRegistry(
     {
-        "ece": ECE,
-        "ace": ACE,
-        "mce": MCE,
-        "rmsce": RMSCE,
-        "tce": TCE,
-        "ecc": ECC,
-        "bias": Bias,
-        "oe_ratio": OERatio,
-        "debiased_sce": DebiasedSCE,
-        "smooth_ece": "smooth_calibration.SmoothECE",
-        "ecce_mad": "cumulative.EcceMad",
-        "ecce_r": "cumulative.EcceR",
-        "ici": "isotonic_gaps.ICI",
-        "emax": "isotonic_gaps.Emax",
-        "calbin": "calbin_calloss.CalBin",
-        "log_odds_error": LogOddsError,
-        "calloss": "calbin_calloss.CalLoss",
-        "mcb": "decompositions.MCB",
-        "brier": Brier,
-        "stratified_brier": StratifiedBrier,
-        "log_loss": LogLoss,
-        "auc": "discrimination.AUC",
+        "ece": "calibration_errors.ECE",
+        "ace": "calibration_errors.ACE",
+        "mce": "calibration_errors.MCE",
+        "rmsce": "calibration_errors.RMSCE",
+        "tce": "calibration_errors.TCE",
+        "ecc": "calibration_errors.ECC",
+        "bias": "calibration_errors.Bias",
+        "oe_ratio": "calibration_errors.OERatio",
+        "debiased_sce": "calibration_errors.DebiasedSCE",
+        "smooth_ece": "smooth_errors.SmoothECE",
+        "ecce_mad": "calibration_errors.EcceMad",
+        "ecce_r": "calibration_errors.EcceR",
+        "ici": "calibration_errors.ICI",
+        "emax": "calibration_errors.Emax",
+        "calbin": "calibration_errors.CalBin",
+        "log_odds_error": "log_odds.LogOddsError",
+        "calloss": "calibration_errors.CalLoss",
+        "mcb": "proper_scores.MCB",
+        "brier": "proper_scores.Brier",
+        "stratified_brier": "proper_scores.StratifiedBrier",
+        "log_loss": "proper_scores.LogLoss",
+        "auc": "proper_scores.AUC",
         "mean_error": "point.MeanError",
         "ratio": "point.Ratio",
         "mean_quotient": "point.MeanQuotient",
@@ -73,7 +69,7 @@ METRICS = MetricRegistry(
         "rmse": "point.RMSE",
         "mae": "point.MAE",
         "relative_mse": "point.RelativeMSE",
-        "error_tolerance": "rec_curve.ErrorTolerance",
+        "error_tolerance": "point.ErrorTolerance",
         "pinball": "point.Pinball",
         "crps": "distribution.CRPS",
         "nll": "distribution.NLL",

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.typing import Bools, Floats
-from calibrant.metrics.breakdown import Breakdown
+from calibrant._support.arrays import Bools, Floats
+from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
 
 __all__ = ["MAX_BINS", "RejectionProfile", "cells_per_bin"]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import _kernels
+from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import InputError
-from calibrant._support.properties import declare
-from calibrant._support.typing import Bools, Floats, Ints
+from calibrant.metrics.metric import declare
 
 __all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t", "weighted"]
 

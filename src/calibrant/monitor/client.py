@@ -15,16 +15,14 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import numpy as np
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.addresses import is_loopback
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import KnownKeywords
+from calibrant._support.errors import Argument, InputError, KnownKeywords
 from calibrant.monitor.events import BINARY
 from calibrant.monitor.observations import NO_GROUP, RowChunk, check_name, group_label, read_groups
 from calibrant.monitor.status import Alarm, Receipt
 from calibrant.monitor.time_windows import read_time, read_times, to_datetime
-from calibrant.tables.class_probabilities import ClassProbabilities
+from calibrant.tables.class_table import ClassProbabilities
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["MonitorClient", "ServiceError"]
@@ -234,7 +232,7 @@ class MonitorClient(KnownKeywords):
             What the service stored.
         """
         ids, labels = ([each] if np.ndim(each) == 0 else list(each) for each in (id, y))
-        events = class_labels.events(_columns.read(labels, "y"), pos_label)
+        events = _columns.events(_columns.read(labels, "y"), pos_label)
         _columns.refuse_missing([events])
         body = {
             "id": _plain(ids),

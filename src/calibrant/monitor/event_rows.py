@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.typing import Bools, Floats, Ints
-from calibrant.forecasts.reading import read_outcomes
-from calibrant.metrics.pit import transforms
+from calibrant.forecasts.forecast_table import read_outcomes
+from calibrant.metrics.distribution import transforms
 from calibrant.monitor.cells import CellKey
 from calibrant.monitor.events import DISTRIBUTION, MULTICLASS
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_EVENT, Chunk, RowChunk, read_groups, split_rows
 from calibrant.monitor.time_windows import read_times
-from calibrant.tables.class_probabilities import ClassProbabilities
-from calibrant.tables.class_table import ClassTable
+from calibrant.tables.class_table import ClassProbabilities, ClassTable
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from calibrant._support.class_labels import check_classes
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_option
+from calibrant._support.columns import check_classes
+from calibrant._support.errors import Argument, InputError, check_option
 from calibrant.monitor.observations import NO_EVENT, check_text, group_key
 
 __all__ = ["BINARY", "DISTRIBUTION", "LEVELS", "MULTICLASS", "event_labels", "event_text", "given_kind", "rate_words"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
 from calibrant.inference.sequential.e_processes import EProcess, Evidence
 from calibrant.inference.sequential.e_values import e_bh, log_mean_e
 from calibrant.monitor import schema

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.text_tables import html_table, text_table
+from calibrant._support.formatting import html_table, text_table
+from calibrant._support.plain_data import frame_from_columns
 from calibrant.monitor.events import BINARY, event_text, rate_words
 from calibrant.monitor.status import ChangeEstimate
 from calibrant.monitor.time_windows import window_text

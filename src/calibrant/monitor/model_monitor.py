@@ -14,7 +14,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy") from error
 
-from calibrant._support.option_checks import KnownKeywords
+from calibrant._support.errors import KnownKeywords
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.monitor import schema
 from calibrant.monitor.batches import batch_places, is_repeated

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import Argument, InputError, Note
-from calibrant._support.typing import Floats
 from calibrant.inference.sequential.change_points import WindowSums, change_point, dispersion
 from calibrant.monitor import schema
 from calibrant.monitor.cells import load_cells

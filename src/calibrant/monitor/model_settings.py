@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, get_type_hints
 
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.json_values import has_type
-from calibrant._support.option_checks import check_share
+from calibrant._support.errors import Argument, InputError, check_share
+from calibrant._support.plain_data import has_type
 from calibrant.inference.sequential.e_processes import EProcess
 from calibrant.monitor import events
 from calibrant.monitor.conflicts import SettingsConflictError

@@ -11,12 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Ints
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.json_values import label as json_label
-from calibrant._support.typing import Ints
+from calibrant._support.plain_data import label as json_label
 from calibrant.monitor.time_windows import read_time, read_times
-from calibrant.tables.groups import group_columns, observed_groups
-from calibrant.tables.rows import Rows
+from calibrant.tables.rows import Rows, group_columns, observed_groups
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
 
 __all__ = [

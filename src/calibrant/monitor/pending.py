@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor import schema
@@ -74,7 +73,7 @@ class Outcomes:
     def read(cls, id: Any, y: Any, pos_label: object = None) -> "Outcomes":
         """Read the columns of a call; single values are one row."""
         ids = _read_ids(id)
-        y = class_labels.events(_columns.read([y] if np.ndim(y) == 0 else y, "y"), pos_label)
+        y = _columns.events(_columns.read([y] if np.ndim(y) == 0 else y, "y"), pos_label)
         _columns.check_lengths([_columns.ColumnData("id", np.array(ids, dtype=object)), y])
         _columns.refuse_missing([y])
         return cls(ids, [int(each) for each in y.values])

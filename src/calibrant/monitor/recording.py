@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from calibrant._support.arrays import Bools, Ints
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.typing import Bools, Ints
 from calibrant.monitor import schema
 from calibrant.monitor.cells import CellKey, cell_row, load_cells
 from calibrant.monitor.evidence import WHOLE, EvidenceRecorder

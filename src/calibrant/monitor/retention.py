@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from calibrant._support.atomic_files import new_file, write_file
 from calibrant._support.errors import Argument, InputError
+from calibrant._support.file_writing import new_file, write_file
 from calibrant.monitor import schema
 from calibrant.monitor.cells import CellKey, cell_row, load_cells
 from calibrant.monitor.evidence import stream_key

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from calibrant._support.class_labels import distinct_texts
+from calibrant._support.columns import distinct_texts
 from calibrant._support.errors import Note
-from calibrant._support.frame_output import frame_from_rows
-from calibrant._support.json_values import label as json_label
-from calibrant._support.json_values import number
+from calibrant._support.plain_data import frame_from_rows, number
+from calibrant._support.plain_data import label as json_label
 from calibrant.monitor.events import BINARY, event_text, rate_words
 from calibrant.monitor.time_windows import window_text
 from calibrant.results.evaluation import to_json_text

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Ints
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.typing import Ints
 
 __all__ = [
     "DAY",

@@ -25,10 +25,10 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from calibrant._support.atomic_files import write_file
+from calibrant._support.arrays import Bools, Floats
 from calibrant._support.errors import InputError
-from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.typing import Bools, Floats
+from calibrant._support.file_writing import write_file
+from calibrant._support.plain_data import frame_from_columns
 from calibrant.plots._palette import blend
 
 Scale: TypeAlias = Literal["linear", "log", "logit"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
 from calibrant.plots._canvas import Axis, Scale
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable

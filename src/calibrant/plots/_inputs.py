@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.class_labels import distinct_texts
+from calibrant._support.columns import distinct_texts
 from calibrant._support.errors import InputError
-from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.metric import Metric, MetricValue
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table

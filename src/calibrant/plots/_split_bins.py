@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
 from calibrant.metrics.bins import EqualInformation
-from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.significance import clopper_pearson
 from calibrant.plots._density import choose_scale

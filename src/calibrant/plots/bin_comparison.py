@@ -13,8 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from calibrant.metrics.bins import PAVA, PAVABC, Bins, Quantile
-from calibrant.metrics.breakdown import Breakdown
-from calibrant.metrics.gce import GCE
+from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.optimal_bins import mean_within_error, total_error

@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant._support.option_checks import check_share
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Floats
 from calibrant.inference.interval_methods import interval_limits
 from calibrant.inference.replicates import Replicates
 from calibrant.inference.resampling import THREADS_FROM, bootstrap_sampler, map_replicates, null_sampler
 from calibrant.inference.samples import BinarySample
-from calibrant.metrics.decompositions import MCB, CorpDecomposition, corp_decomposition
+from calibrant.metrics.proper_scores import MCB, CorpDecomposition, corp_decomposition
 from calibrant.plots._canvas import (
     draw_title,
     drawn_frame,

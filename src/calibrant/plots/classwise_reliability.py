@@ -10,10 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, check_count
 from calibrant._support.formatting import p_text
-from calibrant._support.option_checks import check_count
-from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.gce import Breakdown
 from calibrant.plots._canvas import (
     draw_title,
     join_short,

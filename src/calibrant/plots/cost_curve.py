@@ -12,10 +12,9 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_share
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import InputError, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Floats
 from calibrant.inference.interval_methods import interval_limits
 from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.samples import BinarySample

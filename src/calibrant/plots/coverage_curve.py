@@ -10,11 +10,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_share
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import InputError, check_share
 from calibrant._support.random_streams import RandomState
-from calibrant._support.typing import Floats
-from calibrant.metrics.pit import pit
+from calibrant.metrics.distribution import pit
 from calibrant.plots._canvas import draw_title, ids_by_name, join_short, legend, single_axes, stacked_frame
 from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import DASHES, blend, model_colours

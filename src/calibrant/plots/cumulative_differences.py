@@ -9,12 +9,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import p_text
-from calibrant._support.typing import Floats
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import ecce_test
-from calibrant.metrics.cumulative import Ecce, ecce
+from calibrant.metrics.calibration_errors import Ecce, ecce
 from calibrant.plots._canvas import curve_indices, distinct_labels, draw_title, drawn_frame, single_axes
 from calibrant.plots._density import quantile
 from calibrant.plots._inputs import predict_scores, result_table

@@ -12,8 +12,8 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from calibrant._support.arrays import runs_text
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import runs_text
 from calibrant.inference.curves.belts import CalibrationBelt, calibration_belt
 from calibrant.inference.curves.calibration_curves import CalibrationCurve, calibration_curve
 from calibrant.plots._canvas import (

@@ -9,8 +9,8 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
 from calibrant.evaluation.decision_curves import DecisionCurve, decision_curve
 from calibrant.evaluation.net_benefit import NetBenefit
 from calibrant.plots._canvas import Axis, ids_by_name, join_short, legend_above, shorten, single_axes

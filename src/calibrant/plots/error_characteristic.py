@@ -10,10 +10,10 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
+from calibrant.metrics.point import RECCurve, rec_curve
 from calibrant.metrics.point_costs import quantile
-from calibrant.metrics.rec_curve import RECCurve, rec_curve
 from calibrant.plots._canvas import (
     curve_indices,
     draw_title,

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import FigureBase
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
 from calibrant.metrics.significance import clopper_pearson
 from calibrant.plots._canvas import drawn_frame, legend_above, panels
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour, model_colours

@@ -9,12 +9,12 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import check_count, check_share
 from calibrant._support.formatting import p_text
-from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.random_streams import RandomState
-from calibrant._support.typing import Floats
 from calibrant.inference.regression.uniformity import anderson_darling
-from calibrant.metrics.pit import pit, read_pit
+from calibrant.metrics.distribution import pit, read_pit
 from calibrant.plots._canvas import draw_title, drawn_frame, rectangle, shapes, single_axes
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend
 from calibrant.results.hypothesis_tests import TestResult

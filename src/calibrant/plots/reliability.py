@@ -12,13 +12,12 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import RandomState
-from calibrant._support.typing import Floats
 from calibrant.inference.bands import Band, consistency_band
 from calibrant.metrics.bins import Bins, EqualInformation, EqualWidth
-from calibrant.metrics.breakdown import Breakdown
-from calibrant.metrics.gce import GCE
+from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.plots._canvas import (

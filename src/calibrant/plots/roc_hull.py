@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.path import Path
 
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
 from calibrant.metrics.bins import PAVA
-from calibrant.metrics.discrimination import auc
+from calibrant.metrics.proper_scores import auc
 from calibrant.plots._canvas import draw_title, drawn_frame, legend, shapes, single_axes, strokes
 from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours

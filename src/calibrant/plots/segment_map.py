@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.patches import Rectangle
 
-from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.text_tables import printable
+from calibrant._support.formatting import printable
+from calibrant._support.plain_data import frame_from_columns
 from calibrant.evaluation.audit.result import Audit, Segment
 from calibrant.plots._canvas import draw_title, shorten, single_axes
 from calibrant.plots._palette import MODELS, REJECTED, blend

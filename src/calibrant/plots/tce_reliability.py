@@ -11,16 +11,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.path import Path
 
-from calibrant._support.arrays import true_runs
-from calibrant._support.cached_properties import cached_property
+from calibrant._support.arrays import Bools, Floats, Ints, true_runs
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
-from calibrant._support.typing import Bools, Floats, Ints
+from calibrant._support.workers import cached_property
 from calibrant.inference import nulls
-from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import TCE
-from calibrant.metrics.gce import GCE
+from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.rejection_profile import MAX_BINS, RejectionProfile, cells_per_bin
 from calibrant.plots._canvas import (

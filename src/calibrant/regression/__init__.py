@@ -15,23 +15,20 @@ _lazy = _LazyNames(
         "calibrators.point_model": "RecalibratedModel",
         "calibrators.trade_off": "TradeOff",
         "evaluation.evaluate": "evaluate",
-        "forecasts.distributions": "Gaussian Quantiles Samples",
-        "forecasts.frozen": "Frozen",
+        "forecasts.distributions": "Frozen Gaussian Quantiles Samples",
         "forecasts.protocol": "Forecast",
         "forecasts.transformed": "Stretched Warped",
         "inference.regression.bias_by_bin": "BiasByBin bias_by_bin tce",
         "results.uncertainty": "Estimate",
         "inference.regression.point_line": "LinearFit slope_intercept",
         "inference.regression.uniformity": "anderson_darling chi_square kolmogorov_smirnov",
-        "metrics.coverage": "Coverage coverage sharpness",
+        "metrics.distribution": "CRPS Coverage CoverageError IntervalScore NLL coverage coverage_error crps "
+        "interval_score miscalibration nll pit sharpness",
         "forecasts.forecast_table": "ForecastTable",
-        "metrics.distribution": "CRPS CoverageError IntervalScore NLL coverage_error crps interval_score nll",
-        "metrics.pit": "miscalibration pit",
-        "metrics.point": "MAE MSE MeanError MeanQuotient Pinball RMSE Ratio RelativeMSE mae mean_error mean_quotient "
-        "mse pinball ratio relative_mse rmse",
+        "metrics.point": "ErrorTolerance MAE MSE MSEDecomposition MeanError MeanQuotient Pinball RECCurve RMSE Ratio "
+        "RelativeMSE corp_decomposition error_tolerance mae mean_error mean_quotient mse mse_decomposition pinball "
+        "ratio rec_curve relative_mse rmse",
         "metrics.point_costs": "CostByBin cost_by_bin",
-        "metrics.point_decomposition": "MSEDecomposition corp_decomposition mse_decomposition",
-        "metrics.rec_curve": "ErrorTolerance RECCurve error_tolerance rec_curve",
         "tables.mean_table": "MeanTable",
     },
 )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from calibrant._support.atomic_files import write_file
+from calibrant._support.file_writing import write_file
 
 if TYPE_CHECKING:
     from calibrant.evaluation.audit.result import Audit

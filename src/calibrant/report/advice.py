@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant._support.text_tables import printable
+from calibrant._support.formatting import printable
 from calibrant.report.verdict_sentences import groups_are_worse
 from calibrant.results import sentences
 from calibrant.results.evaluation import Evaluation

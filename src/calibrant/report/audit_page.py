@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant._support.errors import InputError
-from calibrant._support.text_tables import printable
+from calibrant._support.formatting import printable
 from calibrant.evaluation.audit.result import Audit, Segment
 from calibrant.report.templates import inline_figure, new_canvas, render
 from calibrant.results.evaluation import Evaluation

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.formatting import format_percent
-from calibrant._support.text_tables import printable
-from calibrant.metrics.breakdown import Breakdown
+from calibrant._support.formatting import format_percent, printable
+from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.significance import clopper_pearson
 from calibrant.report.verdict_sentences import groups_are_worse
 from calibrant.results.evaluation import Evaluation

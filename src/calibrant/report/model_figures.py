@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR, rejection_breakdown
-from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.gce import Breakdown
 from calibrant.report.figures import bin_tips
 from calibrant.report.model_tables import bin_rows, widest_coverage
 from calibrant.report.templates import SafeText, inline_figure, new_canvas

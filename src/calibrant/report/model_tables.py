@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant._support.formatting import format_percent, format_pvalue, percent_digits
 from calibrant.kinds.binary.evaluation import rejection_breakdown
-from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.gce import Breakdown
 from calibrant.report.class_tables import class_tables
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
-from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
-from calibrant._support.frame_output import frame_from_rows
-from calibrant._support.json_values import plain
+from calibrant._support.plain_data import frame_from_rows, plain
+from calibrant._support.workers import cached_property
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import PairedDifference
 from calibrant.results.evaluation import SCHEMA_VERSION, Evaluation, to_json_text

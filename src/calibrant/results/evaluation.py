@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
-from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import Note
-from calibrant._support.frame_output import frame_from_rows
-from calibrant._support.json_values import label as json_label
-from calibrant._support.json_values import number
-from calibrant._support.short_text import ResultMapping, result_mapping
+from calibrant._support.formatting import ResultMapping, result_mapping
+from calibrant._support.plain_data import frame_from_rows, number
+from calibrant._support.plain_data import label as json_label
+from calibrant._support.workers import cached_property
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.results import sentences
 from calibrant.results.details import Details

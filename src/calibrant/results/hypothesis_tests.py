@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from calibrant._support.errors import Note
-from calibrant._support.json_values import plain
-from calibrant._support.short_text import line_html
+from calibrant._support.formatting import line_html
+from calibrant._support.plain_data import plain
 from calibrant.results.result_text import format_pvalues
 
 __all__ = ["OmnibusTest", "TestResult"]

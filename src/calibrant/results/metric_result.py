@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
-from calibrant._support.json_values import number
-from calibrant._support.short_text import line_html
+from calibrant._support.formatting import NumberFormat, format_pvalue, line_html, p_text
+from calibrant._support.plain_data import number
 from calibrant.results.uncertainty import Interval, Null
 
 __all__ = ["MetricResult"]

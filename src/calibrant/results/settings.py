@@ -6,9 +6,9 @@ from numbers import Real
 from typing import Any, TypeAlias
 
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.json_values import plain
+from calibrant._support.plain_data import plain
+from calibrant.metrics.gce import part_to_spec
 from calibrant.metrics.metric import Metric
-from calibrant.metrics.specification import part_to_spec
 
 __all__ = ["AbsoluteMargin", "Margin", "Settings"]
 

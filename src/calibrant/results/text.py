@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from calibrant._support.errors import Note
-from calibrant._support.text_tables import html_table, printable, text_table
+from calibrant._support.formatting import html_table, printable, text_table
 
 __all__ = ["GroupTable", "ResultText"]
 

@@ -6,10 +6,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import Note
-from calibrant._support.json_values import number, plain
-from calibrant._support.short_text import line_html
-from calibrant._support.typing import Floats
+from calibrant._support.formatting import line_html
+from calibrant._support.plain_data import number, plain
 from calibrant.results.result_text import format_level, format_limits, format_pvalues
 
 __all__ = ["Alternative", "Equivalence", "Estimate", "Interval", "Null"]

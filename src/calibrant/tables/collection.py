@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from calibrant._support.errors import InputError
-from calibrant._support.text_tables import text_table
+from calibrant._support.formatting import text_table
 from calibrant.tables.score_table import ScoreTable, add_tables
 
 __all__ = ["Tables", "in_order"]

@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._support.arrays import read_only
-from calibrant._support.cached_properties import cached_property
+from calibrant._support.arrays import Floats, Ints, Weights, read_only
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.workers import cached_property
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.validation import check_partition, restore
 
 __all__ = ["BinTotals", "Partition"]
 
@@ -85,7 +83,9 @@ class Partition:
         object.__setattr__(self, "start", read_only(self.start))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        restore(self, state, check_partition, keep=("_sums",))
+        from calibrant.tables import storage
+
+        storage.restore(self, state, storage.check_partition, keep=("_sums",))
 
     @classmethod
     def from_cuts(cls, table: ScoreTable, cuts: object, *, edges: Floats | None = None) -> "Partition":

@@ -10,21 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
+from calibrant._kernels import tensors
 from calibrant._kernels.tensors import are_on_device
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
-from calibrant._support.arrays import read_only
-from calibrant._support.cached_properties import cached_property
-from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.option_checks import check_option, known_keywords
-from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
+from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights, in_pieces, read_only
+from calibrant._support.errors import Argument, InputError, Note, check_option, join_notes, known_keywords
+from calibrant._support.workers import cached_property
 from calibrant.tables.rows import Missing, Rows
-from calibrant.tables.validation import check_score_table, restore
 
 if TYPE_CHECKING:
     from calibrant.tables.partition import Partition
 
-__all__ = ["ScoreTable"]
 
 # Sums of whole numbers in doubles are exact up to this.
 _MOST_ROWS = 2**53
@@ -90,7 +86,9 @@ class ScoreTable:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        restore(self, state, check_score_table)
+        from calibrant.tables import storage
+
+        storage.restore(self, state, storage.check_score_table)
 
     @classmethod
     @known_keywords
@@ -486,7 +484,7 @@ def count_any_scores(y_true: Column, score: Column, sample_weight: Column | None
     The result must not be passed to a metric.
     """
     rows = Rows.read(y_true, {"X": score}, sample_weight=sample_weight)
-    return count_checked(check_weights(rows.check(class_labels.events, _columns.finite).select()))
+    return count_checked(check_weights(rows.check(_columns.events, _columns.finite).select()))
 
 
 def check_resolution(resolution: float) -> None:
@@ -504,9 +502,7 @@ def count_columns(y_true: Column, y_prob: Column, *, name: str = "y_prob", **opt
     weighted = any(options.get(option) is not None for option in ("sample_weight", "frequency", "pos_label"))
     check_option("missing", options.get("missing", "raise"), ("raise", "drop"))
     if not weighted and are_on_device(y_true, y_prob):
-        from calibrant.tables import device_rows
-
-        counted = device_rows.count_scores(y_true, y_prob, name)
+        counted = count_scores(y_true, y_prob, name)
         if counted is not None:
             return counted
     return count_rows(Rows.read(y_true, {name: y_prob}, **options))
@@ -526,7 +522,7 @@ def check_scores(rows: Rows) -> Rows:
             f"must hold 0 and 1; got probabilities, and {p.name} holds 0 and 1.",
             hint=f"Are the two swapped? The order is ({y.name}, {p.name}).",
         )
-    used = rows.check(partial(class_labels.events, pos_label=rows.pos_label), _columns.scores).select()
+    used = rows.check(partial(_columns.events, pos_label=rows.pos_label), _columns.scores).select()
     return check_weights(used)
 
 
@@ -670,3 +666,68 @@ def _check_total(total: float, name: str) -> None:
             hint="Divide the weights by a constant." if name == "sample_weight" else "A table cannot count more rows.",
             value=total,
         )
+
+
+def row_squares(table: ScoreTable) -> Weights:
+    """Return the sum of squared weights of each score; for counts the rows."""
+    return table.n if table.w2 is None else table.w2
+
+
+def event_squares(table: ScoreTable) -> Weights:
+    """Return the sum of squared weights of events of each score; for counts the events."""
+    return table.k if table.k2 is None else table.k2
+
+
+def squared_residuals(table: ScoreTable, fitted: Floats) -> Floats:
+    """Return the sum of w^2 (y - fitted)^2 of each score.
+
+    Its sum over independent rows is the variance of the sum of w (y - fitted). It holds for miscalibrated models, and
+    where weights depend on outcomes.
+
+    >>> import numpy as np
+    >>> squared_residuals(ScoreTable.from_counts([0.5], [4], [1]), np.array([0.5]))
+    array([1.])
+    """
+
+    def of_piece(events: Weights, rows: Weights, fitted: Floats) -> Floats:
+        return events * (1 - fitted) ** 2 + (rows - events) * fitted**2
+
+    return in_pieces(of_piece, event_squares(table), row_squares(table), fitted)
+
+
+def residual_variance(table: ScoreTable) -> Floats:
+    """Return the variance of the sum of w (y - score) of each score if the model is calibrated.
+
+    Counts have the Bernoulli variance. Importance weights have the sum of squared residuals, which holds where weights
+    depend on outcomes.
+    """
+    if table.importance:
+        return squared_residuals(table, table.score)
+    return bernoulli_variance(table.n, table.score)
+
+
+def bernoulli_variance(n: Weights, p: Floats) -> Floats:
+    """Return n p (1 - p)."""
+    return in_pieces(lambda n, p: n * p * (1 - p), n, p)
+
+
+def count_scores(y_true: Any, y_prob: Any, name: str = "y_prob") -> ScoreTable | None:
+    """Count outcomes and scores; see `ScoreTable.from_arrays`. Notes call the scores `name`."""
+    columns, notes = [], list[Note]()
+    for called, column in (("y_true", y_true), (name, y_prob)):
+        if column.ndim == 2 and column.shape[1] == 1:
+            notes.append(_columns.one_column_note(called))
+            column = column.reshape(-1)  # noqa: PLW2901
+        columns.append(column)
+    y, p = columns
+    return count_tensors(p, y, tuple(notes)) if p.ndim == y.ndim == 1 and p.shape == y.shape else None
+
+
+def count_tensors(score: Any, label: Any, notes: tuple[Note, ...]) -> ScoreTable | None:
+    counts = tensors.count(score, label)
+    if counts is None:
+        return None
+    table = ScoreTable(*counts, n_in=score.numel(), _notes=notes)
+    table.__dict__["size"] = score.numel()  # known, so that a large table is not added up on the host
+    table.__dict__["positives"] = int(label.sum())
+    return table

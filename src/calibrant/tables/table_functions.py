@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
-from calibrant._support.errors import CalibrantWarning, InputError, Note
-from calibrant._support.option_checks import check_keywords
-from calibrant._support.properties import declared_kind
-from calibrant._support.typing import Column
+from calibrant._support.arrays import Column
+from calibrant._support.errors import CalibrantWarning, InputError, Note, check_keywords
+from calibrant.tables.rows import declared_kind
 from calibrant.tables.score_table import ScoreTable, count_columns
 
 P = ParamSpec("P")

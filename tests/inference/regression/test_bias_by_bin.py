@@ -75,7 +75,7 @@ def test_skewness_is_corrected_by_the_formula_of_hall(skewed):
 def test_an_interval_contains_the_values_that_the_test_accepts(skewed):
     from dataclasses import replace
 
-    from calibrant.metrics.bin_means import bin_means
+    from calibrant.metrics.point_costs import bin_means
 
     table = rg.MeanTable.from_arrays(*skewed)
     d = table.prediction - table.mean

@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence, default_rng
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Bools, Column, Ints
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.typing import Bools, Column, Ints
 from calibrant.evaluation.audit.features import COARSE_CODES, FeatureCodes, count_feature
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.forecasts.kinds import forecast_kind
-from calibrant.forecasts.point import Point
-from calibrant.tables.class_probabilities import ClassProbabilities
-from calibrant.tables.class_table import used_rows
-from calibrant.tables.groups import several_columns
+from calibrant.forecasts.predictions import Point
+from calibrant.tables.class_table import ClassProbabilities, used_rows
 from calibrant.tables.mean_table import ONE_COLUMN, check_means
-from calibrant.tables.rows import Rows
+from calibrant.tables.rows import Rows, several_columns
 from calibrant.tables.score_table import ScoreTable, check_scores
 
 __all__ = ["AUDITED_KINDS", "FORECAST_FEATURES", "check_kind", "name_forecast_features", "read_rows", "split_units"]
@@ -162,7 +159,7 @@ def top_label_rows(used: Rows, labels: Sequence[Any]) -> tuple[Rows, list[Column
     """Return rows of the top label, whose outcome is whether it occurred, and the features that describe it."""
     matrix = used.forecasts[0].matrix
     best = np.argmax(matrix, axis=1)
-    code = class_labels.codes(used.y, list(labels), "classes")
+    code = _columns.codes(used.y, list(labels), "classes")
     names = np.empty(len(labels), dtype=object)
     names[:] = list(labels)
     score = ColumnData("top-label probability", matrix[np.arange(best.size), best], None, used.forecasts[0].marks.notes)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import Bools
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant._support.sql_dialects import Dialect
-from calibrant._support.typing import Bools
 
 __all__ = [
     "Condition",

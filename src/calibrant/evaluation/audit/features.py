@@ -13,10 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._support.class_labels import encode, sort_labels
-from calibrant._support.columns import ColumnData
+from calibrant._support.arrays import Floats
+from calibrant._support.columns import ColumnData, encode, sort_labels
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
 from calibrant.evaluation.audit.conditions import (
     Condition,
     category_condition,

@@ -11,27 +11,22 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.class_labels import encode, sort_labels
-from calibrant._support.columns import ColumnData
-from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.option_checks import known_keywords
+from calibrant._support.columns import ColumnData, encode, sort_labels
+from calibrant._support.errors import Argument, InputError, Note, join_notes, known_keywords
+from calibrant._support.file_writing import reserve, temporary_writes
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.temporary_files import reserve, temporary_writes
 from calibrant.evaluation.audit.audit_rows import name_forecast_features, split_units, top_label_rows
 from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter, changed_error
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.evaluation.audit.result import Audit
 from calibrant.evaluation.audit.segment_audit import audit_sample, check_settings
-from calibrant.forecasts.point import Point
+from calibrant.forecasts.predictions import Point
 from calibrant.ingest.counting import BatchLabels, Weighting
-from calibrant.ingest.csv_rows import parse_number
-from calibrant.ingest.file_batches import Batch, FileReader
-from calibrant.ingest.files import Paths, find_files
+from calibrant.ingest.files import Batch, FileReader, Paths, find_files
 from calibrant.ingest.formats import File, Format
-from calibrant.ingest.json_rows import number_keys
 from calibrant.ingest.table_counter import check_name, check_names
-from calibrant.tables.class_probabilities import ClassProbabilities
-from calibrant.tables.class_table import used_rows
+from calibrant.ingest.text_files import number_keys, parse_number
+from calibrant.tables.class_table import ClassProbabilities, used_rows
 from calibrant.tables.mean_table import check_means
 from calibrant.tables.rows import Missing, Rows, missing_note
 from calibrant.tables.score_table import check_scores

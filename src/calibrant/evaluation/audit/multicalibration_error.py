@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence, default_rng
 
+from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.formatting import format_pvalue
-from calibrant._support.json_values import plain
+from calibrant._support.plain_data import plain
 from calibrant._support.progress import progress_bar
-from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.evaluation.audit.features import COARSE_CODES
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.inference.interval_methods import quantiles

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from calibrant._support.cached_properties import cached_property
-from calibrant._support.typing import Bools, Floats, Ints
+from calibrant._support.arrays import Bools, Floats, Ints
+from calibrant._support.workers import cached_property
 from calibrant.evaluation.audit.features import Codes, FeatureCodes
 from calibrant.tables.rows import Rows
 

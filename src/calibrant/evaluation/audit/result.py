@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Bools
 from calibrant._support.errors import InputError, Note
-from calibrant._support.formatting import format_pvalue
-from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.json_values import number, plain
+from calibrant._support.formatting import TableText, format_pvalue
+from calibrant._support.plain_data import frame_from_columns, number, plain
 from calibrant._support.sql_dialects import get_dialect
-from calibrant._support.text_tables import TableText
-from calibrant._support.typing import Bools
 from calibrant.evaluation.audit.conditions import Condition
 from calibrant.evaluation.audit.multicalibration_error import MulticalibrationError
 from calibrant.results.evaluation import to_json_text
-from calibrant.tables.groups import several_columns
+from calibrant.tables.rows import several_columns
 
 __all__ = ["Audit", "Segment"]
 

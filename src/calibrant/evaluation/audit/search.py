@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import Floats
 from calibrant._support.progress import progress_bar
-from calibrant._support.typing import Floats
 from calibrant.evaluation.audit.residual_blocks import ResidualBlocks, RowBlock, Rule
 
 __all__ = ["explained", "search"]

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.class_labels import encode
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_count, check_resample_count, check_share
+from calibrant._support.arrays import Bools, Column
+from calibrant._support.columns import encode
+from calibrant._support.errors import Argument, InputError, check_count, check_resample_count, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Bools, Column
 from calibrant.evaluation.audit.audit_rows import read_rows
 from calibrant.evaluation.audit.multicalibration_error import multicalibration_error
 from calibrant.evaluation.audit.residual_blocks import AuditRows, ResidualBlocks, Rule, rule_text

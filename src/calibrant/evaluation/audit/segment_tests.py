@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.typing import Ints
+from calibrant._support.arrays import Ints
 from calibrant.evaluation.audit.residual_blocks import AuditRows, Half, Rule
 from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.design import Design

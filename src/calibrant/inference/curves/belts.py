@@ -7,21 +7,18 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import logistic
-from calibrant._support.arrays import true_runs
-from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.arrays import Column, Floats, true_runs
+from calibrant._support.errors import InputError, Note, check_count, check_sequence, check_share, join_notes
 from calibrant._support.formatting import p_text
-from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.json_values import columns, plain
-from calibrant._support.logits import EPS, expit, logit
-from calibrant._support.option_checks import check_count, check_sequence, check_share
+from calibrant._support.logistic import EPS, expit, logit
+from calibrant._support.plain_data import columns, frame_from_columns, plain
 from calibrant._support.roots import find_root
-from calibrant._support.typing import Column, Floats
 from calibrant.inference.curves.calibration_curves import curve_grid
 from calibrant.inference.curves.fitted_curves import fit_columns, fit_logistic
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import read_rows
-from calibrant.metrics.slope_intercept import count_clipped
-from calibrant.metrics.smooth_gaps import SmoothErrors, smooth_errors
+from calibrant.metrics.log_odds import count_clipped
+from calibrant.metrics.smooth_errors import SmoothErrors, smooth_errors
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options

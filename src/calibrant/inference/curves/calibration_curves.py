@@ -7,21 +7,17 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.json_values import columns, plain
-from calibrant._support.logits import EPS
-from calibrant._support.option_checks import check_option, check_resample_count, check_share
+from calibrant._support.arrays import Column, Floats, Ints
+from calibrant._support.errors import InputError, Note, check_option, check_resample_count, check_share, join_notes
+from calibrant._support.logistic import EPS
+from calibrant._support.plain_data import columns, frame_from_columns, plain
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence, stream_key
-from calibrant._support.typing import Column, Floats, Ints
 from calibrant.inference.curves.fitted_curves import FittedCurve, fit_local, fit_most_knots, fit_spline
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import read_rows
 from calibrant.metrics.bins import PAVA
-from calibrant.metrics.local_regression import score_groups
-from calibrant.metrics.smooth_gaps import SmoothErrors, smooth_errors
-from calibrant.tables.residuals import event_squares, row_squares
-from calibrant.tables.score_table import ScoreTable
+from calibrant.metrics.smooth_errors import SmoothErrors, score_groups, smooth_errors
+from calibrant.tables.score_table import ScoreTable, event_squares, row_squares
 from calibrant.tables.table_functions import row_options
 
 __all__ = [

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import logistic
-from calibrant._support.errors import InputError, Note
-from calibrant._support.logits import EPS, expit, logit
-from calibrant._support.option_checks import check_count
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import InputError, Note, check_count
+from calibrant._support.logistic import EPS, expit, logit
 from calibrant.inference.design import Design
-from calibrant.metrics.local_regression import MOST_SCORES, LocalRegression, group_scores, score_groups
-from calibrant.metrics.slope_intercept import count_clipped
-from calibrant.tables.residuals import row_squares
-from calibrant.tables.score_table import ScoreTable
+from calibrant.metrics.log_odds import count_clipped
+from calibrant.metrics.smooth_errors import MOST_SCORES, LocalRegression, group_scores, score_groups
+from calibrant.tables.score_table import ScoreTable, row_squares
 
 __all__ = [
     "FittedCurve",

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._support.cached_properties import cached_property
+from calibrant._support.arrays import Bools, Floats, Ints, Weights
 from calibrant._support.random_streams import Stream, Streams
-from calibrant._support.typing import Bools, Floats, Ints, Weights
+from calibrant._support.workers import cached_property
 from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.weighted_replicates import WeightedReplicates
-from calibrant.metrics.classwise import ClasswiseMetric
-from calibrant.metrics.multiclass import ScoreCounter
-from calibrant.metrics.top_label import TopLabelMetric
+from calibrant.metrics.multiclass import ClasswiseMetric, ScoreCounter, TopLabelMetric
 from calibrant.tables.class_table import ClassTable
 from calibrant.tables.score_table import ScoreTable
 

@@ -9,15 +9,14 @@ import numpy as np
 from numpy.random import Generator
 
 from calibrant import _kernels
-from calibrant._support.cached_properties import cached_property
+from calibrant._support.arrays import Column, Floats, Ints, Weights
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
-from calibrant._support.typing import Column, Floats, Ints, Weights
+from calibrant._support.workers import cached_property
 from calibrant.inference.multiclass.class_replicates import MulticlassReplicates
 from calibrant.inference.resampling import check_clusters, one_by_one
 from calibrant.metrics.metric import Metric, declared
-from calibrant.tables.class_probabilities import ClassProbabilities
-from calibrant.tables.class_table import ClassTable, used_rows
+from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
 from calibrant.tables.rows import Rows
 
 __all__ = ["MulticlassSample"]

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import Note
-from calibrant._support.json_values import columns, number
-from calibrant._support.option_checks import check_share
-from calibrant._support.text_tables import html_table, text_table
-from calibrant._support.typing import Bools, Floats
+from calibrant._support.arrays import Bools, Floats
+from calibrant._support.errors import Note, check_share
+from calibrant._support.formatting import html_table, text_table
+from calibrant._support.plain_data import columns, number
 from calibrant.inference.multiplicity import holm
-from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
+from calibrant.metrics.point_costs import bin_means
 from calibrant.results.hypothesis_tests import TestResult
-from calibrant.tables.mean_partition import MeanPartition
-from calibrant.tables.mean_table import MeanTable, as_number, take_rows
+from calibrant.tables.mean_table import MeanPartition, MeanTable, as_number, take_rows
 
 __all__ = ["SLACK", "BiasByBin", "bias_by_bin", "fine_bins", "tce", "too_alike", "too_few"]
 

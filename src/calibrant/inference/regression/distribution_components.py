@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints
 from calibrant.forecasts.protocol import INTERVAL_LEVELS
 from calibrant.inference.residual_tests import (
     IndependentTerms,

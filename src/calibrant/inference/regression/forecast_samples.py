@@ -8,11 +8,10 @@ import numpy as np
 
 from calibrant import _kernels
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Column, Floats, Ints
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
-from calibrant._support.typing import Column, Floats, Ints
-from calibrant.forecasts.forecast_table import ForecastTable, read_forecast_table
-from calibrant.forecasts.reading import as_forecast
+from calibrant.forecasts.forecast_table import ForecastTable, as_forecast, read_forecast_table
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.regression.row_means import RowMeans
 from calibrant.inference.resampling import check_clusters, one_by_one

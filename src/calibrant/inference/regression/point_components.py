@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.arrays import power_of_two
+from calibrant._support.arrays import Floats, Ints, dot, power_of_two
 from calibrant._support.errors import Note, join_notes
-from calibrant._support.pieces import dot
-from calibrant._support.typing import Floats, Ints
 from calibrant.inference.regression.bias_by_bin import too_alike
 from calibrant.inference.regression.point_line import determines_line
 from calibrant.inference.residual_tests import (
@@ -25,12 +23,11 @@ from calibrant.inference.residual_tests import (
     sum_covariance,
     sums_by_cluster,
 )
-from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import PAVA, PAVABC, MeanBins, Quantile
+from calibrant.metrics.point_costs import bin_means
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.uncertainty import Estimate
-from calibrant.tables.mean_partition import MeanPartition
-from calibrant.tables.mean_table import MeanTable
+from calibrant.tables.mean_table import MeanPartition, MeanTable
 
 __all__ = [
     "CLUSTERS_PER_BIN",

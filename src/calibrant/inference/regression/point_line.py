@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.option_checks import check_share
-from calibrant._support.pieces import gram
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.arrays import Floats, Ints, gram
+from calibrant._support.errors import InputError, Note, check_share, join_notes
 from calibrant.inference.estimates import FEWEST_EQUAL, from_error
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.uncertainty import Estimate

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from calibrant._support.arrays import Ints
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Ints
 from calibrant.inference.regression.bias_by_bin import bias_by_bin, fine_bins
 from calibrant.inference.regression.signed_errors import SignedErrors
 from calibrant.inference.resampling import THREADS_FROM, map_blocks

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from calibrant import _kernels
+from calibrant._support.arrays import Floats, Ints
 from calibrant._support.random_streams import Streams
-from calibrant._support.typing import Floats, Ints
 
 __all__ = ["RowMeans"]
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from calibrant import _kernels
+from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.random_streams import Streams
-from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.inference.regression.bias_by_bin import SLACK, too_few
-from calibrant.metrics.bin_means import BinMeans
-from calibrant.tables.mean_partition import MeanPartition
+from calibrant.metrics.point_costs import BinMeans
+from calibrant.tables.mean_table import MeanPartition
 
 __all__ = ["SignedErrors"]
 

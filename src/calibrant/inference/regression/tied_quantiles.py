@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import Note
-from calibrant._support.typing import Bools, Floats, Ints
 
 __all__ = ["settle_ties"]
 

@@ -5,13 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibrant._support.errors import InputError, Note
-from calibrant._support.option_checks import check_count, check_resample_count
-from calibrant._support.pieces import dot
+from calibrant._support.arrays import Column, Floats, dot
+from calibrant._support.errors import InputError, Note, check_count, check_resample_count
 from calibrant._support.random_streams import RandomState, generator
-from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.distributions import as_levels
-from calibrant.metrics.pit import NEAREST, read_pit, rising
+from calibrant.metrics.distribution import NEAREST, read_pit, rising
 from calibrant.results.hypothesis_tests import TestResult
 
 __all__ = ["a_squared", "ad_limit", "ad_pvalue", "anderson_darling", "chi_square", "kolmogorov_smirnov"]

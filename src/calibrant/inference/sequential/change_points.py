@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.errors import InputError
-from calibrant._support.logits import EPS, expit, logit
-from calibrant._support.option_checks import check_share
-from calibrant._support.typing import Bools, Floats, Ints
+from calibrant._support.arrays import Bools, Floats, Ints
+from calibrant._support.errors import InputError, check_share
+from calibrant._support.logistic import EPS, expit, logit
 from calibrant.inference.sequential.e_values import is_clear
 from calibrant.tables.score_table import ScoreTable
 

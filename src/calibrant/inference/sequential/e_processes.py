@@ -6,10 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._support.errors import InputError
-from calibrant._support.logits import expit
-from calibrant._support.option_checks import check_count, check_share
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import InputError, check_count, check_share
+from calibrant._support.logistic import expit
 from calibrant.inference.sequential.e_values import Contrast, Window, any_dependence, independent_rows, window_effects
 from calibrant.tables.score_table import ScoreTable
 

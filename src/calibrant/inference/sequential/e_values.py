@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant._support.errors import InputError
-from calibrant._support.logits import expit, logit
-from calibrant._support.option_checks import check_share
-from calibrant._support.typing import Bools, Floats
+from calibrant._support.arrays import Bools, Floats
+from calibrant._support.errors import InputError, check_share
+from calibrant._support.logistic import expit, logit
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.random import SeedSequence
 
-from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import format_pvalue
-from calibrant._support.json_values import plain
-from calibrant._support.short_text import short_repr
-from calibrant._support.workers import run_together
+from calibrant._support.formatting import format_pvalue, short_repr
+from calibrant._support.plain_data import plain
+from calibrant._support.workers import cached_property, run_together
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import TESTS_OF_FITS, TESTS_OF_SUMS, ecce_test
 from calibrant.inference.design import Design
@@ -22,12 +20,11 @@ from calibrant.inference.resampling import uses_threads
 from calibrant.kinds.binary.sensitivity import Sensitivity
 from calibrant.kinds.binary.verdict import Decision
 from calibrant.metrics.bins import EqualInformation, Quantile
-from calibrant.metrics.breakdown import Breakdown
-from calibrant.metrics.cumulative import Ecce, ecce
-from calibrant.metrics.decompositions import CorpDecomposition, corp_decomposition
-from calibrant.metrics.gce import GCE
+from calibrant.metrics.calibration_errors import Ecce, ecce
+from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
+from calibrant.metrics.proper_scores import CorpDecomposition, corp_decomposition
 from calibrant.metrics.rejection_profile import RejectionProfile
 from calibrant.results import sentences
 from calibrant.results.details import LogOddsDetails

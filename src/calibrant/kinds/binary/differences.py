@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.random import SeedSequence
 
+from calibrant._support.arrays import Column
 from calibrant._support.errors import Note
-from calibrant._support.typing import Column
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.paired import (

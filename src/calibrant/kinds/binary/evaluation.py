@@ -27,8 +27,8 @@ from calibrant.kinds.binary.panel import DEFAULTS
 from calibrant.kinds.binary.rows import Sample
 from calibrant.kinds.binary.verdict import Decision, decide, decide_without_tests
 from calibrant.kinds.grouped_sample import Starter
-from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
+from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from calibrant._support.errors import Argument, InputError
 from calibrant.kinds.base import ROW_OPTIONS, Defaults
 from calibrant.metrics.bins import PAVABC
-from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE
-from calibrant.metrics.calibration_in_the_large import Bias
+from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE, Bias
 from calibrant.metrics.costs import Cost, cost_name
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier

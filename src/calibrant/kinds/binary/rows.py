@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.typing import Column
 from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows, read_rows
 from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.tables.collection import Tables

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.typing import Weights
-from calibrant.metrics.breakdown import Breakdown
+from calibrant._support.arrays import Weights
 from calibrant.metrics.costs import LinearCost
+from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import CostLoss
 from calibrant.metrics.norms import weighted_l1
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Floats
 from calibrant.forecasts.distributions import pinball_losses
-from calibrant.forecasts.reading import as_forecast
+from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.squared_deviations import (
     SampledRows,

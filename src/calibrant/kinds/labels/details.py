@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant._support.formatting import format_pvalue
-from calibrant._support.json_values import label as json_label
-from calibrant._support.json_values import number
-from calibrant._support.short_text import short_repr
+from calibrant._support.formatting import format_pvalue, short_repr
+from calibrant._support.plain_data import label as json_label
+from calibrant._support.plain_data import number
 from calibrant.kinds.labels.verdict import ClassProportion, ProportionDecision
 from calibrant.kinds.point.deviations import Deviation
 from calibrant.results import deviation_sentences as regression_sentences
@@ -16,7 +15,7 @@ from calibrant.results.details import DeviationDetails
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.sizes import n_rows, rows_text
 from calibrant.results.uncertainty import Estimate
-from calibrant.tables.confusion_table import ConfusionTable
+from calibrant.tables.class_table import ConfusionTable
 
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant._support import class_labels
+from calibrant._support import columns as _columns
+from calibrant._support.arrays import Ints
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Ints
-from calibrant.forecasts.labels import Labels
+from calibrant.forecasts.predictions import Labels
 from calibrant.inference.squared_deviations import (
     SampledRows,
     share_deviation,
@@ -20,8 +20,7 @@ from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compa
 from calibrant.metrics.metric import Metric
 from calibrant.results.comparison import Comparison, ComparisonTerms
 from calibrant.results.settings import Settings
-from calibrant.tables.class_table import used_rows
-from calibrant.tables.confusion_table import refuse_probabilities
+from calibrant.tables.class_table import refuse_probabilities, used_rows
 from calibrant.tables.rows import Rows
 
 __all__ = ["TERMS", "compare"]
@@ -66,7 +65,7 @@ class LabelModels:
             refuse_probabilities(column)
         used = used_rows(rows)
         for column in (used.y, *used.forecasts):
-            class_labels.codes(column, self.labels(rows), "classes")
+            _columns.codes(column, self.labels(rows), "classes")
         return used
 
     def labels(self, rows: Rows) -> list[Any]:
@@ -80,9 +79,9 @@ class LabelModels:
                         f"forecasts must have the same classes; got {names} for {first!r} and {own} for {name!r}.",
                         argument="forecasts",
                     )
-            return class_labels.check_classes(names, "classes")
-        found = [label for column in (rows.y, *rows.forecasts) for label in class_labels.classes(column)]
-        return class_labels.classes(ColumnData("labels", np.fromiter(found, dtype=object, count=len(found))))
+            return _columns.check_classes(names, "classes")
+        found = [label for column in (rows.y, *rows.forecasts) for label in _columns.classes(column)]
+        return _columns.classes(ColumnData("labels", np.fromiter(found, dtype=object, count=len(found))))
 
     def forecasts(self, rows: Rows) -> dict[str, Any]:
         """Return the forecast of each model, all with the same classes."""
@@ -93,7 +92,7 @@ class LabelModels:
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the differences of class proportions, and whether each prediction is correct."""
         names = self.labels(rows)
-        actual, *predicted = (class_labels.codes(column, names) for column in (rows.y, *rows.forecasts))
+        actual, *predicted = (_columns.codes(column, names) for column in (rows.y, *rows.forecasts))
         deviations = [proportion_deviations(actual, each, len(names), sampled) for each in predicted]
         hits = {"accuracy": [(each == actual).astype(np.float64) for each in predicted]}
         return RowLosses(deviations, hits, {"accuracy": "1"})

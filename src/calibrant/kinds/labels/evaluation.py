@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant._support.class_labels import distinct_texts
+from calibrant._support.columns import distinct_texts
 from calibrant.kinds.labels.details import LabelsDetails
 from calibrant.kinds.labels.rows import Sample
 from calibrant.kinds.labels.verdict import ProportionDecision, decide_proportions

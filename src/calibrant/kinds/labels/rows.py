@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support import class_labels
+from calibrant._support import columns as _columns
+from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import Argument
-from calibrant._support.typing import Column, Floats
-from calibrant.forecasts.labels import Labels
+from calibrant.forecasts.predictions import Labels
 from calibrant.kinds.grouped_sample import GroupedSample
-from calibrant.tables.class_table import used_rows
-from calibrant.tables.confusion_table import ConfusionTable, read_labels
+from calibrant.tables.class_table import ConfusionTable, read_labels, used_rows
 from calibrant.tables.rows import Rows
 
 __all__ = ["Sample", "read"]
@@ -38,7 +37,7 @@ class Sample:
         shape = (int(code.max()) + 1, len(labels))
         actual, predicted = (
             np.bincount(
-                code * len(labels) + class_labels.codes(column, labels), weights=weight, minlength=shape[0] * shape[1]
+                code * len(labels) + _columns.codes(column, labels), weights=weight, minlength=shape[0] * shape[1]
             )
             .reshape(shape)
             .astype(np.float64)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.inference.tails import binomial_two_sided, student_two_sided
 from calibrant.kinds.point.deviations import Deviation
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
-from calibrant.tables.confusion_table import ConfusionTable
+from calibrant.tables.class_table import ConfusionTable
 
 __all__ = ["ClassProportion", "ProportionDecision", "decide_proportions"]
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._support.cached_properties import cached_property
-from calibrant._support.pieces import dot, gram
-from calibrant._support.typing import Bools, Floats, Ints
+from calibrant._support.arrays import Bools, Floats, Ints, dot, gram
+from calibrant._support.workers import cached_property
 from calibrant.inference.binary_components import IMPOSSIBLE, binary_components
 from calibrant.inference.design import Design
 from calibrant.inference.residual_tests import cluster_t_test, covariance_traces
@@ -17,7 +16,7 @@ from calibrant.inference.tails import quadratic_tail, student_two_sided
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.results.hypothesis_tests import TestResult
-from calibrant.tables.residuals import squared_residuals
+from calibrant.tables.score_table import squared_residuals
 
 __all__ = ["BinsOfClass", "Cells", "impossible_outcomes", "temperature", "top_label_deviation"]
 

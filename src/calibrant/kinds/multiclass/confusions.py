@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.json_values import plain
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.plain_data import plain
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.residual_tests import cluster_degrees
 from calibrant.kinds.multiclass.design import ClassRows

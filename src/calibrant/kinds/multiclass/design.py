@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.cached_properties import cached_property
-from calibrant._support.typing import Bools, Floats, Ints
+from calibrant._support.arrays import Bools, Floats, Ints
+from calibrant._support.workers import cached_property
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import PairedRows, check_clusters
 from calibrant.tables.score_table import ScoreTable

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant._support.formatting import format_pvalue
-from calibrant._support.json_values import label as json_label
-from calibrant._support.short_text import short_repr
+from calibrant._support.formatting import format_pvalue, short_repr
+from calibrant._support.plain_data import label as json_label
 from calibrant.kinds.multiclass.verdict import ClassDecision, MulticlassDecision
 from calibrant.results import sentences
 from calibrant.results.details import LogOddsDetails

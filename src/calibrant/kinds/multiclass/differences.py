@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant._support import class_labels
-from calibrant._support.cached_properties import cached_property
+from calibrant._support import columns as _columns
+from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import InputError
-from calibrant._support.logits import expit
-from calibrant._support.typing import Bools, Floats, Ints
+from calibrant._support.logistic import expit
+from calibrant._support.workers import cached_property
 from calibrant.inference.paired import half_events
 from calibrant.inference.squared_deviations import (
     CellErrors,
@@ -26,8 +26,7 @@ from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
 from calibrant.results.comparison import Comparison, ComparisonTerms
 from calibrant.results.settings import Settings
-from calibrant.tables.class_probabilities import ClassProbabilities
-from calibrant.tables.class_table import ClassTable, used_rows
+from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
 from calibrant.tables.rows import Rows
 
 __all__ = ["TERMS", "compare"]
@@ -99,7 +98,7 @@ class ProbabilityModels:
     def check(self, rows: Rows) -> Rows:
         """Validate rows; return those that are used."""
         used = used_rows(rows)
-        class_labels.codes(used.y, list(self.labels), "classes")
+        _columns.codes(used.y, list(self.labels), "classes")
         return used
 
     @property
@@ -113,7 +112,7 @@ class ProbabilityModels:
 
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return class-wise and top-label deviations, and Brier score and log loss."""
-        code = class_labels.codes(rows.y, list(self.labels), "classes")
+        code = _columns.codes(rows.y, list(self.labels), "classes")
         tables = [ClassTable(self.labels, each.matrix, code) for each in rows.forecasts]
         given = (sampled.weight, sampled.weight is not None, sampled.cluster)
         deviations = [class_deviations(ClassRows(table.proba, code, *given), sampled) for table in tables]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
+from calibrant._support.arrays import Ints
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.typing import Ints
 from calibrant.inference.intervals import interval_from_replicates
 from calibrant.inference.multiclass.sample import MulticlassSample
 from calibrant.inference.nulls import null_from_replicates
@@ -19,13 +19,11 @@ from calibrant.kinds.multiclass.details import MulticlassDetails
 from calibrant.kinds.multiclass.rows import Sample
 from calibrant.kinds.multiclass.verdict import MulticlassDecision, decide_classes
 from calibrant.metrics.bins import EqualWidth
-from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
-from calibrant.metrics.classwise import ClasswiseMetric
-from calibrant.metrics.decompositions import corp_decomposition, murphy_decomposition
+from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.metric import Metric
-from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
-from calibrant.metrics.top_label import TopLabelMetric
+from calibrant.metrics.multiclass import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
+from calibrant.metrics.proper_scores import corp_decomposition, murphy_decomposition
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import Settings

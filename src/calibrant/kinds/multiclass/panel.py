@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calibrant.kinds.base import ROW_OPTIONS, Defaults
-from calibrant.metrics.classwise import as_multiclass_metrics
 from calibrant.metrics.metric import Metric
+from calibrant.metrics.multiclass import as_multiclass_metrics
 from calibrant.metrics.registry import MetricLike
 
 __all__ = ["DEFAULTS", "panel"]

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from calibrant._support.typing import Column, Ints
+from calibrant._support.arrays import Column, Ints
 from calibrant.kinds.grouped_sample import GroupedSample
-from calibrant.tables.class_probabilities import ClassProbabilities
-from calibrant.tables.class_table import ClassTable, used_rows
+from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
 from calibrant.tables.rows import Rows
 
 __all__ = ["Sample", "read"]

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant._support.formatting import format_pvalue
-from calibrant._support.short_text import short_repr
-from calibrant._support.typing import Floats
+from calibrant._support.arrays import Floats
+from calibrant._support.formatting import format_pvalue, short_repr
 from calibrant.inference.regression.point_line import LinearFit
 from calibrant.kinds.point.deviations import Deviation
-from calibrant.metrics.point_decomposition import MSEDecomposition
+from calibrant.metrics.point import MSEDecomposition
 from calibrant.results import deviation_sentences as regression_sentences
 from calibrant.results.details import DeviationDetails
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.arrays import power_of_two
-from calibrant._support.json_values import plain
+from calibrant._support.arrays import Floats, Ints, power_of_two
+from calibrant._support.formatting import line_html
+from calibrant._support.plain_data import plain
 from calibrant._support.roots import find_root
-from calibrant._support.short_text import line_html
-from calibrant._support.typing import Floats, Ints
 from calibrant.inference.estimates import FEWEST_EQUAL
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.regression.point_components import BinSums

@@ -10,7 +10,7 @@ from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Note
-from calibrant.forecasts.point import Point
+from calibrant.forecasts.predictions import Point
 from calibrant.inference.regression.point_components import CLUSTERS_PER_BIN, MAX_BINS, ROWS_PER_BIN, bin_sums
 from calibrant.inference.squared_deviations import (
     CellErrors,

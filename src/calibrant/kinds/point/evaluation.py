@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
+from calibrant._support.arrays import Floats, Ints
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.random_streams import generator
-from calibrant._support.typing import Floats, Ints
 from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.regression import distribution_components, point_components
 from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
@@ -30,8 +30,8 @@ from calibrant.kinds.point.metrics import (
 from calibrant.kinds.point.rows import Sample
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import Quantile
-from calibrant.metrics.pit import transforms
-from calibrant.metrics.point_decomposition import mse_decomposition
+from calibrant.metrics.distribution import transforms
+from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 from calibrant.results.metric_result import MetricResult

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
+from calibrant._support.arrays import Floats, Ints, dot
 from calibrant._support.errors import InputError
-from calibrant._support.pieces import dot
-from calibrant._support.typing import Floats, Ints
 from calibrant.inference.estimates import from_error, from_influence
 from calibrant.inference.intervals import interval_from_replicates
 from calibrant.inference.nulls import null_from_replicates
@@ -19,10 +18,10 @@ from calibrant.inference.regression.forecast_samples import DistributionSample, 
 from calibrant.inference.regression.point_tce import TestBasedError
 from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.metrics import point as means
-from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import Quantile
-from calibrant.metrics.coverage import Coverage, coverage
+from calibrant.metrics.distribution import Coverage, coverage
 from calibrant.metrics.metric import Metric
+from calibrant.metrics.point_costs import bin_means
 from calibrant.results.hypothesis_tests import OmnibusTest
 from calibrant.results.metric_result import MetricResult
 from calibrant.results.uncertainty import Estimate, Interval, Null

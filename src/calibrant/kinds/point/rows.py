@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant._support import columns as _columns
+from calibrant._support.arrays import Column, Ints
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.typing import Column, Ints
+from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.forecasts.kinds import forecast_kind
-from calibrant.forecasts.point import Point
-from calibrant.forecasts.reading import as_forecast
+from calibrant.forecasts.predictions import Point
 from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows
 from calibrant.tables.rows import Missing, Rows

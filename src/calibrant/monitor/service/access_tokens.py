@@ -11,8 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_option
+from calibrant._support.errors import Argument, InputError, check_option
 from calibrant.monitor import schema
 from calibrant.monitor.observations import check_name
 from calibrant.monitor.store import Store

@@ -5,8 +5,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import is_number
+from calibrant._support.errors import Argument, InputError, is_number
 from calibrant.monitor.audit_log import read_audit, record_audit
 from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.service.endpoint import Answer, Call, Endpoint

@@ -7,9 +7,8 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 
 from calibrant._support.addresses import is_loopback
-from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_option
-from calibrant._support.text_tables import printable
+from calibrant._support.errors import Argument, InputError, check_option
+from calibrant._support.formatting import printable
 from calibrant.monitor.service.notifications import Notification
 
 __all__ = ["Mailbox"]

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from calibrant._support.text_tables import printable
+from calibrant._support.formatting import printable
 from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.running_service import Service
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from calibrant._support.json_values import label as json_label
-from calibrant._support.json_values import number
+from calibrant._support.plain_data import label as json_label
+from calibrant._support.plain_data import number
 from calibrant.monitor.status import Alarm
 
 __all__ = ["Channel", "Notification"]

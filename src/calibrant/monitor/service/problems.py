@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.text_tables import printable
+from calibrant._support.formatting import printable
 from calibrant.monitor.conflicts import BatchConflictError, DeletedModelError, SettingsConflictError
 from calibrant.monitor.stored_values import StoreError
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import Argument, InputError, nearest
-from calibrant._support.option_checks import is_number
+from calibrant._support.errors import Argument, InputError, is_number, nearest
 from calibrant.monitor.service.arrow_streams import read_arrow
 from calibrant.monitor.service.problems import ServiceProblem
 

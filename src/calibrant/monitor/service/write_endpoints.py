@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.json_values import label as json_label
+from calibrant._support.plain_data import label as json_label
 from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.service.endpoint import Answer, Call, Endpoint, Parameter
 from calibrant.monitor.service.request_bodies import ARROW, CSV, JSON, Columns, media_type, read_columns

@@ -6,13 +6,11 @@ pages have none: a changed value in them cannot be detected.
 
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
-from calibrant.ingest.duckdb_connection import quoted_path
-from calibrant.ingest.formats import File
-
-__all__ = ["check_pages"]
+from calibrant.ingest.formats import File, quoted_path
 
 Fields: TypeAlias = dict[int, Any]
 
@@ -186,3 +184,47 @@ class _Compact:
             self.place += size
             return None
         raise ValueError(f"page headers have no fields of type {kind}")
+
+
+def count_rows(file: File) -> int:
+    """Return the number of rows in the metadata of a Parquet file."""
+    import pyarrow.parquet as pq
+
+    with parquet_errors(file):
+        return int(pq.read_metadata(file.path).num_rows)
+
+
+def check_rows(file: File, found: int, known: int | None = None) -> None:
+    """Raise an error if a Parquet file holds another number of rows than its metadata states, by default read again."""
+    known = count_rows(file) if known is None else known
+    if known != found:
+        raise file.error(f"its metadata state {known:,} rows, but {found:,} were found")
+
+
+def parquet_names(file: File) -> list[str]:
+    import pyarrow.parquet as pq
+
+    with parquet_errors(file):
+        return list(pq.read_schema(file.path).names)
+
+
+def half_columns(file: File) -> list[str]:
+    """Return the names of the columns of a Parquet file that are float16."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with parquet_errors(file):
+        return [field.name for field in pq.read_schema(file.path) if pa.types.is_float16(field.type)]
+
+
+@contextmanager
+def parquet_errors(file: File) -> Iterator[None]:
+    """Name the file in errors of Arrow."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise file.error("the name of a column is not UTF-8", hint="The file may be damaged; copy it again.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise file.error(error) from error

@@ -1,4 +1,4 @@
-"""Results as plain data for JSON, which has neither NaN nor infinity."""
+"""Results as plain data: for JSON, which has neither NaN nor infinity, and for frames."""
 
 import dataclasses
 import math
@@ -8,6 +8,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
+
+from calibrant._support.errors import Argument, InputError
 
 
 def number(name: str, value: float) -> dict[str, Any]:
@@ -73,3 +75,30 @@ def has_type(value: Any, hint: Any) -> bool:
     if hint in (bool, str):
         return type(value) is hint
     return hint is Any or isinstance(value, (Mapping, list)) or callable(value)
+
+
+def frame_from_rows(rows: list[dict[str, Any]], backend: Any) -> Any:
+    """Return rows, which have the same keys, as a frame of the named library."""
+    return frame_from_columns({name: [row[name] for row in rows] for name in rows[0]}, backend)
+
+
+def frame_from_columns(columns: Mapping[str, Any], backend: Any) -> Any:
+    """Return columns of equal length as a frame of the named library."""
+    import narwhals as nw
+
+    values = {name: [_text(cell) for cell in column] for name, column in columns.items()}
+    try:
+        return nw.from_dict(values, backend=backend).to_native()
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"backend must be an installed library; got {backend!r}. Run pip install {backend}, or pass another "
+            "backend: pandas, polars, pyarrow."
+        ) from error
+    except (AssertionError, TypeError, ValueError) as error:  # Narwhals 2.0 raises the first for names it does not know
+        known = "pandas, polars, pyarrow or another library of eager frames that Narwhals supports"
+        raise InputError(Argument("backend") + f" must be {known}; got {backend!r}.", value=backend) from error
+
+
+def _text(cell: Any) -> Any:
+    """Return a cell in which lone surrogates, which frames cannot hold, are escaped."""
+    return cell.encode("utf-8", "backslashreplace").decode() if isinstance(cell, str) else cell

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all: the one writer of tables, calibrators, reports and figures."""
+"""Files that are written completely or not at all, and temporary files whose space is reserved."""
 
 import errno
 import os
@@ -10,8 +10,6 @@ from os import PathLike
 from pathlib import Path
 
 from calibrant._support.errors import InputError
-
-__all__ = ["SHORTAGES", "FileWriteError", "check_path", "new_file", "write_file"]
 
 _NAME_KEPT = 40  # characters of the name in that of the temporary file, whose length is limited
 # Shortages of the system, when writing or reading: what happened and what to do.
@@ -49,7 +47,7 @@ class FileWriteError(InputError, OSError):
 
     Examples
     --------
-    >>> from calibrant._support.atomic_files import write_file
+    >>> from calibrant._support.file_writing import write_file
     >>> try:
     ...     write_file("no such folder/report.html", "")
     ... except FileWriteError as error:
@@ -165,3 +163,48 @@ def _sync_folder(folder: Path) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+_ZEROS = bytes(1 << 20)
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_NOT_SUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+def reserve(path: Path, size: int) -> None:
+    """Create a file of `size` zero bytes that has its space on disk.
+
+    A memory map of a file with holes ends the process by SIGBUS where the disk is full; here that is an `OSError`.
+    """
+    with path.open("wb", buffering=0) as file:
+        if not _allocate(file.fileno(), size):
+            for start in range(0, size, len(_ZEROS)):
+                left = memoryview(_ZEROS)[: size - start]
+                while left:
+                    left = left[file.write(left) :]
+
+
+def _allocate(handle: int, size: int) -> bool:
+    """Return whether the system has reserved the space; some systems and file systems cannot."""
+    if not hasattr(os, "posix_fallocate"):
+        return False
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        if error.errno in _NOT_SUPPORTED:
+            return False
+        raise
+    return True
+
+
+@contextmanager
+def temporary_writes(folder: str | PathLike[str]) -> Iterator[None]:
+    """Turn errors of a full or read-only disk in the block into an `InputError` that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, InputError) or error.errno not in _DISK_ERRORS:
+            raise
+        raise InputError(
+            f"Temporary files cannot be written to {str(Path(folder).parent)!r}: {SHORTAGES[error.errno][0]}.",
+            hint="Free space there, or set TMPDIR to a folder on another disk.",
+        ) from error

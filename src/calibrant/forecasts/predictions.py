@@ -1,14 +1,49 @@
-"""`Labels`: predicted classes, for `calibrant.evaluate`."""
+"""`Point`: point predictions of a number, for `calibrant.evaluate`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibrant._support.short_text import short_repr
-from calibrant._support.typing import Column
+from calibrant._support.arrays import Column
+from calibrant._support.formatting import short_repr
 from calibrant.forecasts.protocol import select_rows
 
-__all__ = ["Labels"]
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Point predictions: the predicted mean of a numeric outcome.
+
+    Parameters
+    ----------
+    y_pred : column
+        Predicted means.
+
+    See Also
+    --------
+    Gaussian, Quantiles, Samples, evaluate
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> cb.evaluate([1.0, 2.5, 3.0, 4.5], cb.Point([1.5, 2.0, 3.5, 4.0])).kind
+    'point'
+    """
+
+    __repr__ = short_repr
+
+    y_pred: Column
+
+    kind: ClassVar[str] = "point"
+
+    def __len__(self) -> int:
+        return len(self.y_pred)
+
+    def __getitem__(self, rows: Any) -> "Point":
+        """Return the predictions of some of the rows: one position, a slice, a mask, or several positions."""
+        return Point(select_rows(self.y_pred, rows))
+
+    # Rows are selected, not iterated: NumPy would read the predictions as a nested sequence.
+    __iter__: ClassVar[None] = None
 
 
 @dataclass(frozen=True, eq=False)
