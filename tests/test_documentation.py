@@ -27,6 +27,7 @@ NAMESPACES = (
     "calibrators",
     "plots",
     "regression",
+    "results",
     "json_schemas",
 )
 MADE = {"_build", "generated", "_templates", "gallery", "tutorials"}  # by the build, or not pages

@@ -16,7 +16,7 @@ import pytest
 import calibrant as cb
 
 PACKAGE = Path(cb.__file__).parent
-FOLDERS = ("calibrators", "exceptions", "forecasts", "inference", "metrics", "plots", "regression")
+FOLDERS = ("calibrators", "exceptions", "forecasts", "inference", "metrics", "plots", "regression", "results")
 PACKAGES = pytest.mark.parametrize("name", ["calibrant", *(f"calibrant.{folder}" for folder in FOLDERS)])
 MAX_PUBLIC_NAMES = 70
 # Libraries that an installation without extras does not have.
@@ -140,7 +140,7 @@ def test_a_name_whose_library_is_missing_names_the_extra_when_it_is_used(use, ex
 import calibrant as cb
 try:
     {use}
-except cb.MissingExtraError as error:
+except cb.exceptions.MissingExtraError as error:
     print(error.extra, isinstance(error, ModuleNotFoundError), error)
 """
     printed = python(code)

@@ -16,6 +16,7 @@ PACKAGES = (
     "calibrant.metrics",
     "calibrant.plots",
     "calibrant.regression",
+    "calibrant.results",
 )
 
 

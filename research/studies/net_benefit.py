@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
+from calibrant import decision_curve
 from calibrant._support.progress import progress_bar
-from calibrant.inference import decision_curve
 from research.studies.curves import DESIGNS, Design, describe
 from research.studies.designs import DEVIATION, mean_logit, workers, write
 

@@ -10,7 +10,7 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
-        "_support.errors": "CalibrantWarning InputError MissingExtraError",
+        "_support.errors": "CalibrantWarning InputError",
         "calibrators.auto": "AutoCalibrator",
         "calibrators.beta": "Beta",
         "calibrators.isotonic": "Isotonic",
@@ -20,6 +20,7 @@ _lazy = _LazyNames(
         "calibrators.sigmoid": "Platt",
         "evaluation.audit.segment_audit": "audit",
         "evaluation.compare": "compare",
+        "evaluation.decision_curves": "decision_curve",
         "evaluation.decisions": "decisions",
         "evaluation.evaluate": "evaluate",
         "export.calibrator_files": "load save",
@@ -62,6 +63,7 @@ _lazy = _LazyNames(
         "norms": "metrics.norms",
         "plots": "plots",
         "regression": "regression",
+        "results": "results",
         "significance": "metrics.significance",
     },
     moved={

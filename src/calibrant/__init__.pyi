@@ -5,9 +5,9 @@ from calibrant import inference as inference
 from calibrant import metrics as metrics
 from calibrant import plots as plots
 from calibrant import regression as regression
+from calibrant import results as results
 from calibrant._support.errors import CalibrantWarning as CalibrantWarning
 from calibrant._support.errors import InputError as InputError
-from calibrant._support.errors import MissingExtraError as MissingExtraError
 from calibrant.calibrators.auto import AutoCalibrator as AutoCalibrator
 from calibrant.calibrators.beta import Beta as Beta
 from calibrant.calibrators.isotonic import Isotonic as Isotonic
@@ -17,6 +17,7 @@ from calibrant.calibrators.scorers import scorers as scorers
 from calibrant.calibrators.sigmoid import Platt as Platt
 from calibrant.evaluation.audit.segment_audit import audit as audit
 from calibrant.evaluation.compare import compare as compare
+from calibrant.evaluation.decision_curves import decision_curve as decision_curve
 from calibrant.evaluation.decisions import decisions as decisions
 from calibrant.evaluation.evaluate import evaluate as evaluate
 from calibrant.export.calibrator_files import load as load

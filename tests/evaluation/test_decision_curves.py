@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, logit
 
 import calibrant as cb
-from calibrant.inference import decision_curve
+from calibrant import decision_curve
 
 DCURVES = json.loads((Path(__file__).parents[1] / "golden" / "dcurves.json").read_text())
 

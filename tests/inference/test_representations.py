@@ -26,37 +26,37 @@ EQUIVALENCE = {"value": 0.031234, "margin": 0.05, "pvalue": 0.0004, "alpha": 0.0
 @pytest.mark.parametrize(
     ("result", "text"),
     [
-        (make(cb.inference.Interval, **INTERVAL), "Interval(ECE = 0.0312, 95% CI 0.0201 to 0.0409)"),
+        (make(cb.results.Interval, **INTERVAL), "Interval(ECE = 0.0312, 95% CI 0.0201 to 0.0409)"),
         (
-            make(cb.inference.Interval, **INTERVAL | {"low": -0.01}),
+            make(cb.results.Interval, **INTERVAL | {"low": -0.01}),
             "Interval(ECE = +0.0312, 95% CI -0.0100 to +0.0409)",
         ),
         (
-            make(cb.inference.Interval, **INTERVAL | {"low": NAN, "high": NAN}),
+            make(cb.results.Interval, **INTERVAL | {"low": NAN, "high": NAN}),
             "Interval(ECE = 0.0312, no interval)",
         ),
         (
-            make(cb.inference.Interval, **INTERVAL | {"value": 12.34, "low": 8.1, "high": 15.22, "unit": "%"}),
+            make(cb.results.Interval, **INTERVAL | {"value": 12.34, "low": 8.1, "high": 15.22, "unit": "%"}),
             "Interval(ECE = 12.3 %, 95% CI 8.1 to 15.2 %)",
         ),
         (
-            make(cb.inference.Interval, **INTERVAL | {"value": 12345.6, "low": 12000.0, "high": 12999.9, "unit": "y"}),
+            make(cb.results.Interval, **INTERVAL | {"value": 12345.6, "low": 12000.0, "high": 12999.9, "unit": "y"}),
             "Interval(ECE = 1.235e+04, 95% CI 1.2e+04 to 1.3e+04)",
         ),
         (
-            make(cb.inference.Null, alternative="greater", **NULL),
+            make(cb.results.Null, alternative="greater", **NULL),
             "Null(ECE = 0.0312, 90% null range 0.0051 to 0.0299, p = 0.012)",
         ),
         (
-            make(cb.inference.Null, alternative="greater", **NULL | {"low": NAN, "high": NAN, "pvalue": NAN}),
+            make(cb.results.Null, alternative="greater", **NULL | {"low": NAN, "high": NAN, "pvalue": NAN}),
             "Null(ECE = 0.0312, no null range)",
         ),
         (
-            make(cb.inference.Equivalence, **EQUIVALENCE),
+            make(cb.results.Equivalence, **EQUIVALENCE),
             "Equivalence(ECE = 0.0312, upper bound 0.0409, within the margin of 0.05, p = 4e-04)",
         ),
         (
-            make(cb.inference.Equivalence, **EQUIVALENCE | {"pvalue": 0.2, "margin": 20, "unit": "%"}),
+            make(cb.results.Equivalence, **EQUIVALENCE | {"pvalue": 0.2, "margin": 20, "unit": "%"}),
             "Equivalence(ECE = 0.0 %, upper bound 0.0 %, not shown within the margin of 20 %, p = 0.200)",
         ),
         (TestResult(2.33333, 0.0196, "Spiegelhalter"), "TestResult(Spiegelhalter: statistic 2.333, p = 0.020)"),

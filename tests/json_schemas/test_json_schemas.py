@@ -104,7 +104,7 @@ def test_comparisons_of_scores_and_decisions(rows):
     models = {"old": rows["p"], "new": rows["p"] ** 1.3}
     assert problems(cb.compare(rows["y"], models, **FEW).to_dict(), "comparison") == []
     assert problems(cb.decisions(rows["y"], models, false_negative=4, n_resamples=39).to_dict(), "decisions") == []
-    assert problems(cb.inference.decision_curve(rows["y"], models).to_dict(), "decision_curve") == []
+    assert problems(cb.decision_curve(rows["y"], models).to_dict(), "decision_curve") == []
 
 
 @pytest.mark.parametrize("kind", ["binary", "point"])

@@ -7,9 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import calibrant as cb
-from calibrant.inference import Audit, Segment
 from calibrant.plots import SegmentDisplay, SegmentMapDisplay
 from calibrant.plots.segment_map import squarified
+from calibrant.results import Audit, Segment
 
 
 def audit(*segments):

@@ -35,7 +35,7 @@ class NetBenefit:
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.inference import decision_curve
+    >>> from calibrant import decision_curve
     >>> rng = np.random.default_rng(0)
     >>> p = rng.beta(1, 3, 4000)
     >>> model = decision_curve(rng.random(4000) < p, p, thresholds=[0.1, 0.2]).models[0]

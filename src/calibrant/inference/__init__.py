@@ -1,17 +1,11 @@
-"""Inference: intervals, null distributions, tests of calibration, equivalence, sample sizes; and classes of results."""
+"""Inference: intervals, null distributions, tests of calibration, equivalence, curves, streams and sample sizes."""
 
 from calibrant._support.lazy import LazyNames as _LazyNames
 
 _lazy = _LazyNames(
     __name__,
     {
-        "evaluation.audit.conditions": "Condition",
         "evaluation.audit.file_audit": "audit_scan",
-        "evaluation.audit.multicalibration_error": "MulticalibrationError",
-        "evaluation.audit.result": "Audit Segment",
-        "evaluation.decision_curves": "DecisionCurve decision_curve",
-        "evaluation.decisions": "DecisionResult Decisions",
-        "evaluation.net_benefit": "NetBenefit",
         "inference.bands": "Band consistency_band cumulative_band",
         "inference.calibration_tests": "consistency ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
         "inference.curves.belts": "CalibrationBelt calibration_belt",
@@ -27,23 +21,15 @@ _lazy = _LazyNames(
         "inference.sequential.change_points": "ChangePoint Dispersion WindowSums change_point dispersion",
         "inference.sequential.e_processes": "EProcess Evidence ShiftSequence pit_table",
         "inference.sequential.e_values": "e_bh log_mean_e",
-        "kinds.binary.details": "BinaryDetails CumulativeDifferences",
-        "metrics.rejection_profile": "RejectionProfile",
-        "kinds.binary.sensitivity": "Sensitivity",
-        "kinds.binary.verdict": "Decision",
-        "kinds.labels.details": "LabelsDetails",
-        "kinds.labels.verdict": "ClassProportion ProportionDecision",
-        "kinds.multiclass.confusions": "Confusion",
-        "kinds.multiclass.details": "MulticlassDetails",
-        "kinds.multiclass.verdict": "ClassDecision MulticlassDecision",
-        "kinds.point.details": "RegressionDetails",
-        "kinds.point.deviations": "Deviation",
-        "results.comparison": "Difference",
-        "results.uncertainty": "Equivalence Estimate Interval Null",
-        "results.hypothesis_tests": "OmnibusTest TestResult",
-        "results.metric_result": "MetricResult",
-        "results.settings": "AbsoluteMargin Settings",
     },
+    moved={
+        "results": "AbsoluteMargin Audit BinaryDetails ClassDecision ClassProportion Condition Confusion "
+        "CumulativeDifferences Decision DecisionCurve DecisionResult Decisions Deviation Difference "
+        "Equivalence Estimate Interval LabelsDetails MetricResult MulticalibrationError "
+        "MulticlassDecision MulticlassDetails NetBenefit Null OmnibusTest ProportionDecision "
+        "RegressionDetails RejectionProfile Segment Sensitivity Settings TestResult",
+    },
+    renamed={"decision_curve": "decision_curve"},
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
 __getattr__ = _lazy

@@ -33,7 +33,7 @@ class RejectionProfile:
     Examples
     --------
     >>> import calibrant as cb
-    >>> from calibrant.inference import RejectionProfile
+    >>> from calibrant.results import RejectionProfile
     >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
     >>> profile = RejectionProfile.measure(cb.TCE(bins=cb.Quantile(1))(table))  # one bin, with an event rate of 0.41
     >>> kept = profile.score[~profile.rejected]

@@ -33,7 +33,7 @@ class DecisionCurveDisplay:
     (net benefit 0). A model is useful at the thresholds where its line lies above both.
 
     `from_predictions` or `from_estimator` creates and draws it; ``DecisionCurveDisplay(curve)`` takes a
-    `calibrant.inference.DecisionCurve`.
+    `calibrant.results.DecisionCurve`.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class DecisionCurveDisplay:
         if not isinstance(self.curve, DecisionCurve):
             raise InputError(
                 f"curve must be a DecisionCurve; got {type(self.curve).__name__}.",
-                hint="Pass the result of calibrant.inference.decision_curve(y_true, y_prob).",
+                hint="Pass the result of calibrant.decision_curve(y_true, y_prob).",
                 argument="curve",
             )
 
@@ -90,7 +90,7 @@ class DecisionCurveDisplay:
             Outcomes and predicted probabilities; a mapping of name to predictions draws several models. Or one
             `ScoreTable`, or a mapping of them.
         thresholds, costs, calibrator, cluster, confidence_level
-            See `calibrant.inference.decision_curve`.
+            See `calibrant.decision_curve`.
         ax, fig
             See `plot`.
         sample_weight, frequency, pos_label, missing

@@ -1,1 +1,38 @@
-"""Results of evaluations, comparisons and tests: pure data with text, frames and JSON; no kind is named here."""
+"""Results of evaluations, comparisons, audits and tests: pure data with text, frames and JSON.
+
+The modules of this folder name no kind of forecast; what only one kind has is defined where it is computed.
+"""
+
+from calibrant._support.lazy import LazyNames as _LazyNames
+
+_lazy = _LazyNames(
+    __name__,
+    {
+        "evaluation.audit.conditions": "Condition",
+        "evaluation.audit.multicalibration_error": "MulticalibrationError",
+        "evaluation.audit.result": "Audit Segment",
+        "evaluation.decision_curves": "DecisionCurve",
+        "evaluation.decisions": "DecisionResult Decisions",
+        "evaluation.net_benefit": "NetBenefit",
+        "kinds.binary.details": "BinaryDetails CumulativeDifferences",
+        "kinds.binary.sensitivity": "Sensitivity",
+        "kinds.binary.verdict": "Decision",
+        "kinds.labels.details": "LabelsDetails",
+        "kinds.labels.verdict": "ClassProportion ProportionDecision",
+        "kinds.multiclass.confusions": "Confusion",
+        "kinds.multiclass.details": "MulticlassDetails",
+        "kinds.multiclass.verdict": "ClassDecision MulticlassDecision",
+        "kinds.point.details": "RegressionDetails",
+        "kinds.point.deviations": "Deviation",
+        "metrics.rejection_profile": "RejectionProfile",
+        "results.comparison": "Comparison Difference",
+        "results.evaluation": "Evaluation",
+        "results.hypothesis_tests": "OmnibusTest TestResult",
+        "results.metric_result": "MetricResult",
+        "results.settings": "AbsoluteMargin Settings",
+        "results.uncertainty": "Equivalence Estimate Interval Null",
+    },
+)
+__all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
+__getattr__ = _lazy
+__dir__ = _lazy.directory()

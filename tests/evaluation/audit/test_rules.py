@@ -40,7 +40,7 @@ def rows(n=3_000, seed=0):
 
 
 def segment(conditions, kind="binary"):
-    from calibrant.inference import Segment
+    from calibrant.results import Segment
 
     text = " and ".join(condition.text for condition in conditions)
     return Segment(text, 1, 0.1, 0.2, 0.8, 0.5, 1.1, 0.01, 0.02, 1.0, 1, None, tuple(conditions), kind)

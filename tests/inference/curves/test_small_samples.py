@@ -10,7 +10,7 @@ KINDS = {
     "local": lambda y, p, **rows: cb.inference.calibration_curve(y, p, method="local", **rows),
     "isotonic": lambda y, p, **rows: cb.inference.calibration_curve(y, p, method="isotonic", **rows),
     "belt": cb.inference.calibration_belt,
-    "decision curve": cb.inference.decision_curve,
+    "decision curve": cb.decision_curve,
     "evaluate": lambda y, p, **rows: str(cb.evaluate(y, p, n_resamples=39, **rows)),
 }
 

@@ -42,7 +42,7 @@ class Sensitivity:
     Examples
     --------
     >>> import calibrant as cb
-    >>> from calibrant.inference import Sensitivity
+    >>> from calibrant.results import Sensitivity
     >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
     >>> found = Sensitivity.measure(cb.TCE(bins=cb.EqualWidth(2))(table), cb.ECE()(table))
     >>> min(found.alphas), max(found.alphas), round(min(found.tce), 1), round(max(found.tce), 1)
