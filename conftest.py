@@ -1,6 +1,7 @@
 import importlib.util
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-# make test-slow and make test-all load the profile "thorough".
+# make test-all loads the profile "thorough".
 settings.register_profile("default", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("default")
@@ -19,35 +20,32 @@ ROOT = Path(__file__).parent
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A pure build has no compiled kernel to collect examples from.
-collect_ignore_glob = ["tests/golden/make_*.py"]  # run by make oracles, where other libraries are
-collect_ignore = [] if importlib.util.find_spec("calibrant._kernels._core") else ["src/calibrant/_kernels/compiled.py"]
-# Examples with frames are pyarrow's.
-collect_ignore += [] if importlib.util.find_spec("pyarrow") else ["src/calibrant/ingest/frames.py"]
-# Files are read with DuckDB.
-if not importlib.util.find_spec("duckdb"):
-    collect_ignore += ["src/calibrant/evaluation/audit/file_audit.py", "src/calibrant/ingest/files.py"]
-# Diagrams need matplotlib; the tests of tests/plots say so where they are skipped.
-if not importlib.util.find_spec("matplotlib"):
-    collect_ignore += ["src/calibrant/plots", "src/calibrant/report", "tests/visual", "tests/plots/displays.py"]
-# The counter of tensors needs torch.
-collect_ignore += [] if importlib.util.find_spec("torch") else ["src/calibrant/metrics/calibration_counter.py"]
-# The monitor needs SQLAlchemy and pyarrow.
-if not all(map(importlib.util.find_spec, ("sqlalchemy", "pyarrow"))):
-    collect_ignore += ["src/calibrant/monitor"]
-# The service needs Starlette and prometheus-client.
-if not all(map(importlib.util.find_spec, ("starlette", "uvicorn", "prometheus_client"))):
-    collect_ignore += ["src/calibrant/monitor/service"]
-# The command line needs click and rich.
-if not all(map(importlib.util.find_spec, ("click", "rich"))):
-    collect_ignore += ["src/calibrant/cli", "src/calibrant/__main__.py"]
-if not importlib.util.find_spec("sklearn"):
-    collect_ignore += [
-        "src/calibrant/calibrators",
-        "src/calibrant/export",
-    ]
-elif not importlib.util.find_spec("onnx"):
-    collect_ignore += ["src/calibrant/export/onnx_graph.py"]
+# Modules that cannot be imported, and so have no examples to collect, without a library.
+NEEDS = {
+    "calibrant._kernels._core": ("_kernels/compiled.py",),  # which a pure build does not have
+    "pyarrow": ("ingest/frames.py", "monitor"),
+    "duckdb": ("evaluation/audit/file_audit.py", "ingest/files.py"),
+    "matplotlib": ("plots", "report"),
+    "torch": ("metrics/calibration_counter.py",),
+    "sqlalchemy": ("monitor",),
+    **dict.fromkeys(("starlette", "uvicorn", "prometheus_client"), ("monitor/service",)),
+    **dict.fromkeys(("click", "rich"), ("cli", "__main__.py")),
+    "sklearn": ("calibrators", "export"),
+    "onnx": ("export/onnx_graph.py",),
+}
+collect_ignore = [
+    f"src/calibrant/{path}"
+    for library, paths in NEEDS.items()
+    if importlib.util.find_spec(library) is None
+    for path in paths
+]
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Look for tests and examples in files of tests only, not in the modules that they share."""
+    if ROOT / "tests" in collection_path.parents and collection_path.suffix == ".py":
+        return not collection_path.name.startswith("test_") or None
+    return None
 
 
 @pytest.fixture(scope="session")
@@ -86,17 +84,20 @@ def pytest_collection_modifyitems(config, items) -> None:
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """The list of what was skipped and why, in one place."""
-    skipped = terminalreporter.stats.get("skipped", [])
+    """List what was skipped and why; make test prints the lists of all of its runs at the end."""
     reasons: dict[str, int] = {}
-    for report in skipped:
+    for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        reasons[reason.removeprefix("Skipped: ")] = reasons.get(reason.removeprefix("Skipped: "), 0) + 1
+        reason = reason.removeprefix("Skipped: ")
+        reasons[reason] = reasons.get(reason, 0) + 1
+    lines = [f"{count:4d}  {reason}" for reason, count in sorted(reasons.items())] or ["nothing"]
     terminalreporter.section("what was skipped, and why")
-    for reason, count in sorted(reasons.items()):
-        terminalreporter.write_line(f"{count:4d}  {reason}")
-    if not reasons:
-        terminalreporter.write_line("nothing")
+    for line in lines:
+        terminalreporter.write_line(line)
+    if path := os.environ.get("CALIBRANT_SKIPPED"):
+        kernel = os.environ.get("CALIBRANT_KERNEL", "compiled")
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(f"skipped by {sys.prefix} with the {kernel} kernel:\n" + "\n".join(lines) + "\n")
 
 
 def pytest_sessionfinish(session, exitstatus) -> None:

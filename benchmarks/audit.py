@@ -1,7 +1,7 @@
 """Speed and memory of audits: 1,000,000 rows by 30 features in memory, and a Parquet file block by block.
 
-python benchmarks/audit.py            # in memory: time of the search, with and without the multicalibration error
-python benchmarks/audit.py --file     # 6,000,000 rows by 3 features: peak memory beside the size of the columns
+python -m benchmarks audit         # in memory: time of the search, with and without the multicalibration error
+python -m benchmarks audit_file    # 6,000,000 rows by 3 features: peak memory beside the size of the columns
 """
 
 import argparse

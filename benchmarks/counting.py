@@ -1,7 +1,7 @@
 """Counting by groups, the first call on large arrays, threads, and sums of many tables, as ratios in one run.
 
-Run with ``make bench-counting``. A Parquet file of 5e7 rows in 50 groups is written once (build/bench, 0.5 GB). Both
-libraries use all cores of the process.
+Run with ``make bench NAME=counting``. A Parquet file of 5e7 rows in 50 groups is written once (build/bench, 0.5 GB).
+Both libraries use all cores of the process.
 """
 
 import argparse

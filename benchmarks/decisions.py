@@ -1,7 +1,7 @@
 """Compare a million decisions of the kernel with one call of `scipy.stats.binomtest` each.
 
 Tests are drawn with n up to 10^6, at four levels of alpha; a third of the scores lie within a relative 1e-3 to 1e-12 of
-a limit of the acceptance region. Run with ``make bench-decisions``; about 20 minutes on two cores.
+a limit of the acceptance region. Run with ``make bench NAME=decisions``; about 20 minutes on two cores.
 """
 
 import argparse

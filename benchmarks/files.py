@@ -1,7 +1,7 @@
 """Time and memory of counting one hundred million rows of a Parquet file, compared with group-bys of the full key.
 
-``make bench-files`` writes the file once (build/bench, 0.5 GB), runs each method in a separate process, and draws the
-time per row from 1e6 to 1e8 rows (docs/images/cost_per_row.svg).
+``make bench NAME=files`` writes the file once (build/bench, 0.5 GB), runs each method in a separate process, and draws
+the time per row from 1e6 to 1e8 rows (docs/images/cost_per_row.svg).
 """
 
 import json

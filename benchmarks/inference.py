@@ -1,8 +1,7 @@
 """Speed compared with an earlier commit and with one core, as ratios measured in turn in one run.
 
-    python benchmarks/inference.py                              all ratios (20 minutes on a quiet machine)
-    python benchmarks/inference.py --only compare --repeats 2   some of them, the shorter of two times
-    python benchmarks/inference.py --write docs/performance.csv
+    python -m benchmarks inference                                    all ratios, written to docs/performance.csv
+    python -m benchmarks inference -- --only compare --repeats 2      some of them, the shorter of two times
 
 Earlier commits are built once in build/baseline. Each measurement is a process of its own, pinned to the cores that
 it may use, without the time to import. Comparisons with the earlier commit use CPU time on one core; comparisons with
@@ -19,8 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from baseline import COMMIT, build
-
+from benchmarks.baseline import COMMIT, build
 from calibrant._support.workers import available_cores
 
 EVALUATE = "cb.evaluate(y, p, n_resamples=499, random_state=0)"

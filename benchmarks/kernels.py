@@ -1,6 +1,6 @@
 """Compare decisions and PAVA-BC of this kernel with those of another build of it, as ratios in one process.
 
-Run with the path of the other build, for instance that of an earlier commit: ``python benchmarks/kernels.py
+Run with the path of the other build, for instance that of an earlier commit: ``python -m benchmarks kernels --
 build/other/_core.cpython-311-x86_64-linux-gnu.so``. Both builds must give the same blocks and rejections.
 """
 

@@ -1,12 +1,11 @@
 """Speed of the monitor's store: rows per second, beside a plain INSERT of the same rows, and the status of many models.
 
-``make bench-monitor`` writes both tables to docs/studies. The plain INSERT writes one row of (time, group, outcome,
-score) per observation in the same kind of database with the same durability, one transaction per batch; it computes
-nothing.
+``make bench NAME=monitor`` writes both tables to docs/studies. The plain INSERT writes one row of (time, group,
+outcome, score) per observation in the same kind of database with the same durability, one transaction per batch; it
+computes nothing.
 """
 
 import csv
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,8 +20,6 @@ import sqlalchemy as sa
 import calibrant as cb
 from calibrant.monitor import schema
 from calibrant.monitor.store import Store
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from tools import servers
 
 BATCHES = ((100, 50), (1_000, 30), (10_000, 20), (100_000, 5))  # rows per batch, number of batches

@@ -1,7 +1,8 @@
-"""Measure the pages of the service: ``make bench-pages``.
+"""Measure the pages of the service.
 
-A store with many models is served. Each page is asked for once after a change (it is drawn) and then again (it is not).
-The memory of the service and the size of the store are those after all models were shown.
+``make bench NAME=service_pages``: a store with many models is served. Each page is asked for once after a change (it is
+drawn) and then again (it is not). The memory of the service and the size of the store are those after all models were
+shown.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """Rows counted by a Spark cluster: time, shuffled bytes and memory, and a model of them for larger sizes.
 
-``make bench-spark`` starts a master and two workers on loopback (executors of one core and 2 GB), counts 1e6 to 1e8
-rows exactly and on a grid by SQL, and exactly by the kernel in Python workers. It writes docs/studies/spark.csv,
+``make bench NAME=spark`` starts a master and two workers on loopback (executors of one core and 2 GB), counts 1e6 to
+1e8 rows exactly and on a grid by SQL, and exactly by the kernel in Python workers. It writes docs/studies/spark.csv,
 spark_workers.csv and spark_model.csv, which docs/spark_and_databases.rst shows.
-``python benchmarks/spark.py workers 2e7`` compares the two exact ways at one size.
+``python -m benchmarks spark -- workers 2e7`` compares the two exact ways at one size.
 
 The model: a task with n rows sends D(n) distinct pairs of score and outcome. N rows in m tasks send m D(N / m) pairs,
 and D(N) of them reach the driver. If scores have density f and neighbours have distance d, then D(n) is the sum over
@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.files import generate
 from tools.servers import spark_cluster
 
@@ -37,7 +36,8 @@ Floats = NDArray[np.float64]
 
 def measure(url: str, rows: int, resolution: float | None, *, workers: bool = False) -> dict[str, float]:
     """Run one count in a separate driver process, by SQL or in Python workers."""
-    command = [sys.executable, __file__, "driver", url, str(rows), json.dumps(resolution), json.dumps(workers)]
+    arguments = [url, str(rows), json.dumps(resolution), json.dumps(workers)]
+    command = [sys.executable, "-m", "benchmarks.spark", "driver", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-4000:])

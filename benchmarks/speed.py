@@ -1,7 +1,7 @@
 """Speed compared with other libraries, as ratios measured side by side in one process.
 
-Run with ``make bench``. np.sort selects its instruction set when NumPy is loaded, so its AVX2 path is timed in a
-separate process.
+Run with ``make bench NAME=speed``. np.sort selects its instruction set when NumPy is loaded, so its AVX2 path is timed
+in a separate process.
 """
 
 import importlib

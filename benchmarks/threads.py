@@ -4,7 +4,7 @@ In a Python without the GIL all of the work runs at the same time; with the GIL 
 table is evaluated with 32 seeds, by one thread and by eight in turn. It is so small that an evaluation itself starts no
 threads.
 
-    python -m benchmarks.threads [--write docs/studies/free_threading.csv]
+    python -m benchmarks threads [-- --write docs/studies/free_threading.csv]
 """
 
 import argparse

@@ -1,60 +1,155 @@
-"""The research program: reproductions of the papers, and the studies behind the tables of the documentation.
+"""Reproductions of the papers, and the studies behind the tables of the documentation.
 
-    python -m research                              list the parts, and the files that they write
-    python -m research run curves net_benefit       run parts, or groups of parts
-    python -m research run monitoring -- --missing 4     with options of the part
-
-Parts that take long keep their finished cells, so they can be stopped and run again.
+``python -m research`` lists them with the files that they write; `tools.programs` has the other forms.
 """
 
-import argparse
 import os
-import subprocess
 import sys
 
-from research.parts import DOCS, PARTS, Part, chosen
+from tools.programs import ONE_THREAD, Program, main
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # parts use processes
+__all__ = ["PROGRAMS"]
 
-
-def main(arguments: list[str] | None = None) -> int:
-    """List or run parts; return the exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
-    own, options = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, None)
-    parser = argparse.ArgumentParser(
-        prog="python -m research", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    commands = parser.add_subparsers(dest="command")
-    commands.add_parser("list", help="list the parts (default)")
-    run = commands.add_parser("run", help="run parts or groups")
-    run.add_argument("names", nargs="+", metavar="NAME")
-    found = parser.parse_args(own)
-    if found.command != "run":
-        print("\n".join(listing()))
-        return 0
-    try:
-        parts = chosen(found.names)
-    except ValueError as error:
-        parser.error(str(error))
-    return max(run_part(part, options) for part in parts)
+# NumPy 1.24 and OpenBLAS without AVX-512, which changes a few printed digits.
+AVX2 = {
+    **ONE_THREAD,
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL",
+}
 
 
-def listing() -> list[str]:
-    """Return a line for each part: group, name, time, and the files that exist."""
-    lines = []
-    for name, part in PARTS.items():
-        files = [str(path.relative_to(DOCS)) for path in part.files]
-        lines.append(f"{part.group:17}{name:38}{part.time:27}{', '.join(files[:3])}{', ...' if len(files) > 3 else ''}")
-        lines.append(f"{'':17}{part.about}")
-    return lines
+def _study(
+    group: str, name: str, time: str, *files: str, options: tuple[str, ...] = (), libraries: str = ""
+) -> Program:
+    """Return a program of research/studies, which writes tables of docs/studies."""
+    writes = tuple(f"docs/studies/{file}" for file in files or (f"{name}.csv",))
+    return Program(group, f"research.studies.{name}", writes, time, options, libraries=libraries)
 
 
-def run_part(part: Part, options: list[str] | None = None) -> int:
-    """Run a part in a process of its own, with one thread each; return its exit code."""
-    command = [sys.executable, "-W", "ignore", "-m", part.module, *(part.options if options is None else options)]
-    print(" ".join(command[3:]), flush=True)
-    return subprocess.run(command, check=False, env={**os.environ, **ONE_THREAD}).returncode
-
+_MISSING = ("--missing", "1000")  # keep the cells that exist
+PROGRAMS: dict[str, Program] = {
+    "tce": Program(
+        "reproduction",
+        "research.reproduction",
+        (
+            "docs/reproduction/table*.csv",
+            "docs/reproduction/figure*.png",
+            "docs/reproduction/index.rst",
+            "docs/reproduction/nulls.csv",
+            "docs/reproduction/ties.csv",
+            "docs/reproduction/appendix_b.csv",
+        ),
+        "20 minutes",
+        check=("--check",),
+        log="docs/reproduction/log.txt",
+    ),
+    "bella": Program(
+        "reproduction", "research.reproduction.bella", ("docs/reproduction/bella.rst",), "seconds", check=("--check",)
+    ),
+    "taxonomy": Program(
+        "reproduction", "research.reproduction.taxonomy", ("docs/reproduction/taxonomy/*",), "a minute"
+    ),
+    "costs": Program(
+        "reproduction",
+        "research.reproduction.costs",
+        (
+            "docs/reproduction/costs.rst",
+            "docs/reproduction/costs/*.csv",
+            "docs/reproduction/costs/*.png",
+            "docs/reproduction/costs/summary.txt",
+        ),
+        "seconds",
+        check=("--quick",),
+    ),
+    "costs_splits": Program(
+        "fits",
+        "research.reproduction.costs",
+        ("docs/reproduction/costs/log.txt", "research/reproduction/results/costs.csv"),
+        "a day",
+        options=("--run",),
+        libraries="reproduction",
+        log="docs/reproduction/costs/log.txt",
+        appends=True,
+    ),
+    "forests": Program(
+        "fits", "research.reproduction.costs.forests", ("research/reproduction/results/forests.csv",), "15 minutes"
+    ),
+    "embeddings": Program(
+        "fits",
+        "research.reproduction.costs.embed",
+        ("build/reproduce/fine_foods.npz",),
+        "5 minutes",
+        libraries="embeddings",
+        environment=True,
+    ),
+    "uci_fit": Program(
+        "fits",
+        "research.reproduction.uci_fit",
+        ("research/reproduction/predictions/*.npz",),
+        "20 minutes",
+        options=(os.environ.get("CALIBRANT_DATA", "build/data"), "research/reproduction/predictions"),
+        libraries="fits-of-2023",
+        environment=True,
+        variables=AVX2,
+    ),
+    "verdicts": _study("verdicts", "verdicts", "hours", "verdicts*.csv"),
+    "failures": _study("verdicts", "failures", "10 minutes"),
+    "comparisons": _study("verdicts", "comparisons", "an hour"),
+    "comparisons_of_kinds": _study("verdicts", "comparisons_of_kinds", "an hour"),
+    "multiclass": _study("verdicts", "multiclass", "an hour", "multiclass*.csv"),
+    "coverage": _study("verdicts", "coverage", "an hour"),
+    "planning": _study("verdicts", "planning", "minutes"),
+    "sizes": _study("verdicts", "sizes", "an hour", "sizes.csv", "power.csv"),
+    "tce_sample_size": _study(
+        "verdicts", "tce_sample_size", "minutes", "tce_sample_size.csv", "tce_power.csv", "prior_shift.csv"
+    ),
+    "few_events": _study("verdicts", "few_events", "minutes"),
+    "monitoring": _study("monitoring", "monitoring", "6 hours", "monitoring_false_alarms.csv", options=_MISSING),
+    "monitoring_events": _study("monitoring", "monitoring_events", "10 minutes", options=_MISSING),
+    "monitoring_delays": _study(
+        "monitoring",
+        "monitoring_delays",
+        "an hour",
+        "monitoring_delays.csv",
+        "monitoring_delays_summary.csv",
+        options=_MISSING,
+    ),
+    "monitor_stream": _study("monitor-stream", "monitor_stream", "a minute", "monitor_stream.txt"),
+    "curves": _study("curves", "curves", "an hour", "curves.csv", "belts.csv"),
+    "net_benefit": _study("curves", "net_benefit", "10 minutes"),
+    "event_rates": _study("curves", "event_rates", "10 minutes"),
+    "audit": _study(
+        "audit", "audit", "hours", "audit_false_findings.csv", "audit_power.csv", libraries="multicalibration"
+    ),
+    "audit_pvalues": _study("audit", "audit_pvalues", "2 minutes", options=_MISSING),
+    "audit_example": _study("audit", "audit_example", "seconds", "audit_credit.txt"),
+    "calibrators": _study(
+        "calibrators", "calibrators", "5 minutes", "calibrators.csv", "calibrators_summary.csv", "calibrators.rst"
+    ),
+    "automatic_selection": _study("calibrators", "automatic_selection", "10 minutes", options=_MISSING),
+    "credit": _study("costs", "credit", "a minute", "costs_comparison.txt", "costs_decisions.txt"),
+    "multicalibration": _study(
+        "multicalibration",
+        "multicalibration",
+        "20 minutes",
+        "multicalibration.csv",
+        "multicalibration.rst",
+        libraries="multicalibration",
+    ),
+    "multicalibrator_on_calibrated_scores": _study(
+        "multicalibration", "multicalibrator_on_calibrated_scores", "a minute", options=_MISSING
+    ),
+    "regression_recalibrators": _study(
+        "regression",
+        "regression_recalibrators",
+        "10 minutes",
+        "regression_point.csv",
+        "regression_distribution.csv",
+        "regression.rst",
+    ),
+    "regression_error_rates": _study("regression", "regression_error_rates", "20 minutes"),
+    "scikit_learn": _study("scikit-learn", "scikit_learn", "10 minutes", "scikit_learn*.csv", "scikit_learn.rst"),
+}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("research", PROGRAMS))

@@ -34,11 +34,12 @@ def test_the_bill_of_materials_lists_dependencies_and_linked_libraries(tmp_path)
 
 
 def test_the_oldest_versions_of_the_corruption_tests_are_the_lower_bounds():
-    """`make corruption` runs with them, so that a bound that fails on damaged files is noticed."""
+    """`make env NAME=corruption` runs with them, so that a bound that fails on damaged files is noticed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     bounds = [*project["dependencies"], *project["optional-dependencies"]["files"]]
     lowest = {each.name: str(each.specifier).removeprefix(">=") for each in map(Requirement, bounds)}
-    pinned = re.search(r"^OLDEST := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
+    script = (ROOT / "tools" / "environments.sh").read_text(encoding="utf-8")
+    pinned = re.search(r'^OLDEST="(.*)"$', script, flags=re.MULTILINE)[1]
     for each in map(Requirement, pinned.split()):
         version = str(each.specifier).removeprefix("==")
         assert version.startswith(f"{lowest[each.name]}."), (str(each), lowest[each.name])
@@ -79,9 +80,9 @@ def test_the_lock_pins_what_the_project_requires():
     pinned = lock()
     for each in required():
         versions = pinned.get(canonicalize_name(each.name), [])
-        assert versions, f"{each.name} is not in requirements-dev.lock; run make lock"
+        assert versions, f"{each.name} is not in requirements-dev.lock; run tools/lock.sh"
         for version in versions:
-            assert each.specifier.contains(version), f"{each} is locked at {version}; run make lock"
+            assert each.specifier.contains(version), f"{each} is locked at {version}; run tools/lock.sh"
 
 
 def test_each_line_of_the_lock_has_hashes_and_no_host():

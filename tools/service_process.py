@@ -142,13 +142,13 @@ class Receiver:
 
 
 @contextmanager
-def new_store(kind: str) -> Iterator[tuple[str, Path]]:
+def new_store(kind: str, *, durable: bool = False) -> Iterator[tuple[str, Path]]:
     """Return the address of an empty store of a kind, and a folder for files."""
     with tempfile.TemporaryDirectory(prefix="calibrant-service-") as name:
         folder = Path(name)
         if kind == "sqlite":
             yield str(folder / "store.db"), folder
             return
-        with servers.postgresql() as address:
+        with servers.postgresql(durable=durable) as address:
             server = dict(part.split("=", 1) for part in address.split())
             yield f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}", folder

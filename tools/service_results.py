@@ -1,4 +1,4 @@
-"""Write docs/studies/service.txt from the results of ``make bench-service`` and ``make service-kill``."""
+"""Write docs/studies/service.txt from the results of ``make bench NAME=service`` and ``make kill NAME=service``."""
 
 import json
 from typing import Any
@@ -54,9 +54,10 @@ def rates(results: list[dict[str, Any]]) -> str:
     seconds = sorted({f"{each['seconds']:g}" for each in results})
     load = sorted({each["load_average_before"] for each in results})
     text = (
-        f"Observations from clients on the same machine, for {' and '.join(seconds)} seconds (``make bench-service``). "
-        "Two cores, which the service shared with the clients and with other programs: the load average at the end was "
-        f"{load[0]:g} to {load[-1]:g}. Rows acknowledged to clients are compared with rows in the store."
+        f"Observations from clients on the same machine, for {' and '.join(seconds)} seconds "
+        "(``make bench NAME=service``). Two cores, which the service shared with the clients and with other programs: "
+        f"the load average at the end was {load[0]:g} to {load[-1]:g}. Rows acknowledged to clients are compared with "
+        "rows in the store."
     )
     return f"{text}\n\n{table(rows)}"
 
@@ -107,8 +108,8 @@ def kills(results: list[dict[str, Any]]) -> str:
         own = [each for each in results if each["store"] == store]
         rows.append([_NAMES[store], *(f"{sum(each[name] for each in own):,}" for name in columns)])
     text = (
-        "The service killed (SIGKILL) under load and started again (``make service-kill``). Clients repeat a batch "
-        "until it is acknowledged. The receiver refuses every seventh request and deduplicates by id."
+        "The service killed (SIGKILL) under load and started again (``make kill NAME=service``). Clients repeat a "
+        "batch until it is acknowledged. The receiver refuses every seventh request and deduplicates by id."
     )
     return f"{text}\n\n{table(rows)}"
 

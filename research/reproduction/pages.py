@@ -89,7 +89,7 @@ def _introduction(counts: Counter[str]) -> str:
     return (
         f"Of {counts.total():,} published values **{counts['equal']:,} are reproduced**, {counts['explained']} "
         f"differ for a reason given below the table{open_}. ``make reproduce`` writes this page; "
-        "``make reproduce-quick`` compares the tables in seconds.\n\n"
+        "``python -m research --check`` compares the tables in seconds.\n\n"
         "Green values are reproduced. Red values differ, with the reproduced value in parentheses. Some published "
         "values depend on errors of the authors' program (ties split by the order of a sort, edges and cuts in "
         "floating point, a t-test without its square root, the tail of PAVA-BC). All values come from "

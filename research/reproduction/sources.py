@@ -47,6 +47,6 @@ def uci(name: str, algorithm: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return outcomes and predictions of the test rows, and their order after the sort of the authors' program."""
     path = PREDICTIONS / f"{name}-{algorithm}.npz"
     if not path.exists():
-        raise NoDataError(f"{path} is not here: make reproduce-fit makes it.")
+        raise NoDataError(f"{path} is not here: make study NAME=uci_fit makes it.")
     with np.load(path) as kept:
         return kept["y"], kept["p"], kept["order"].astype(np.int64)

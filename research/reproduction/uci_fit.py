@@ -1,6 +1,6 @@
 """Fit the models of section 4.2 with the scikit-learn of 2023, and store their predictions.
 
-Run by ``make reproduce-fit`` in a separate environment (scikit-learn 1.2.2, numpy 1.24.4): newer versions stop the
+Run by ``make study NAME=uci_fit`` in a separate environment (scikit-learn 1.2.2, numpy 1.24.4): newer versions stop the
 logistic regression at another point. The target restricts numpy and OpenBLAS to AVX2: with AVX-512 a few printed digits
 of boosted trees and of logistic regressions change. As in the authors' program, features are standardised over all
 rows, including test rows: by numpy's standard deviation, and for spambase by that of pandas (N - 1).

@@ -1,7 +1,7 @@
 """Compare the calibrators, and methods of the related work, on eight real data sets.
 
-Run by ``make study-calibrators``. The splits were fixed in advance: rows are shuffled once with seed 0; the first half
-trains the model, the next quarter the calibrator, and the last quarter is evaluated.
+Run by ``make study NAME=calibrators``. The splits were fixed in advance: rows are shuffled once with seed 0; the first
+half trains the model, the next quarter the calibrator, and the last quarter is evaluated.
 """
 
 import csv
@@ -58,7 +58,7 @@ COST_AWARE = {
 ZENODO = {"mammography": 25, "coil 2000": 15, "satimage": 3}
 FEW_EVENTS = 250
 NOTE_ON_THE_PAGE = (
-    "``make study-calibrators`` writes this page. Rows were shuffled once with seed 0: half trains the model, a "
+    "``make study NAME=calibrators`` writes this page. Rows were shuffled once with seed 0: half trains the model, a "
     "quarter the calibrator, and a quarter evaluates the result, with 95 % intervals. ⁺ marks a significant difference "
     "from the uncalibrated model by a paired bootstrap of rows (p at most 0.05, not adjusted for the number of tests). "
     "The values are in ``docs/studies/calibrators.csv``.",

@@ -1,4 +1,4 @@
-"""The worked example of docs/costs.rst, on 30,000 credit card clients. Run by ``make study-costs``."""
+"""The worked example of docs/costs.rst, on 30,000 credit card clients. Run by ``make study NAME=credit``."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 """The worked example of docs/monitor: a model of baseball games that nobody retrains, monitored by week.
 
-``make study-monitor-stream`` writes docs/studies/monitor_stream.txt and docs/images/monitor.svg. FiveThirtyEight
+``make study NAME=monitor_stream`` writes docs/studies/monitor_stream.txt and docs/images/monitor.svg. FiveThirtyEight
 updated its forecasts daily. The strengths of the teams in its forecasts of 2016 are a model, too: one that is not
 retrained. Both are monitored on the games of 2017 to 2022, and tested each week, which is what the monitor replaces.
 """

@@ -2,7 +2,7 @@
 
 Each split draws at most 10,000 rows: half fit the model, a quarter the calibrators, a quarter are predicted. All
 calibrators get the same scores and features. Values of finished splits are kept in build/studies, so an interrupted
-study can be resumed; ``make study-multicalibration`` writes docs/studies/multicalibration.csv and .rst.
+study can be resumed; ``make study NAME=multicalibration`` writes docs/studies/multicalibration.csv and .rst.
 
     python -m research.studies.multicalibration           run what is missing, then write the tables
     python -m research.studies.multicalibration --page    write the tables only
@@ -200,7 +200,7 @@ DESIGN = """\
 Multicalibration on real data
 =============================
 
-``make study-multicalibration`` writes this page. `Multicalibrator`, with trees by scikit-learn and by LightGBM, is
+``make study NAME=multicalibration`` writes this page. `Multicalibrator`, with trees by scikit-learn and by LightGBM, is
 compared with MCGrad 0.1.5, with `CalibratedModel` (isotonic) and with the uncalibrated scores. There are {sets} data
 sets; the models are: {models}. Each of {splits} splits draws at most {rows:,} rows:
 half fit the model, a quarter the calibrators, and a quarter are predicted. All calibrators have the same scores and

@@ -2,7 +2,7 @@
 
 Three questions, each in several designs and sample sizes: how often a calibrated model is significant and how often
 each direction is reported ("size"); how often a deviation equal to the margin is shown to lie within it ("margin"); how
-often deviations are detected ("power"). ``make study-regression`` writes docs/studies/regression_error_rates.csv.
+often deviations are detected ("power"). ``make study NAME=regression`` writes docs/studies/regression_error_rates.csv.
 Finished rows are kept, so an interrupted run can be resumed; one process.
 """
 

@@ -1,7 +1,7 @@
 """Compare the recalibrators of point predictions and predictive distributions on real data.
 
 California housing, abalone and diabetes, 50 random splits each (seeds 0 to 49): half of the rows train a model, a
-quarter the recalibrators, and a quarter is evaluated. ``make study-regression`` writes
+quarter the recalibrators, and a quarter is evaluated. ``make study NAME=regression`` writes
 docs/studies/regression.rst and two CSV files.
 """
 
@@ -188,7 +188,7 @@ def write_page(kinds: dict[str, list[dict[str, Any]]]) -> None:
         "Recalibrators for regression on real data",
         "=========================================",
         "",
-        "Written by ``make study-regression``: means over 50 random splits. Half of the rows train the model, a "
+        "Written by ``make study NAME=regression``: means over 50 random splits. Half of the rows train the model, a "
         "quarter the recalibrators, and the last quarter is evaluated (of California housing, "
         f"{MOST_ROWS:,} rows are sampled for each split). sd is the standard deviation of the outcomes. The "
         "conclusions are in :doc:`../regression`; the values are in ``docs/studies/regression_point.csv`` and "

@@ -2,8 +2,8 @@
 
 Each split draws at most 5,000 rows: 60 % fit classifier and calibrator by five-fold cross-validation, 40 % are
 predicted. Both libraries get the same rows, folds and fitted classifiers, so that only the calibration differs.
-Values of finished splits are kept in build/studies, so an interrupted study can be resumed; ``make study-scikit-learn``
-writes docs/studies/scikit_learn.csv, scikit_learn_methods.csv and scikit_learn.rst.
+Values of finished splits are kept in build/studies, so an interrupted study can be resumed; ``make study
+NAME=scikit_learn`` writes docs/studies/scikit_learn.csv, scikit_learn_methods.csv and scikit_learn.rst.
 
     python -m research.studies.scikit_learn           run what is missing, then write the tables
     python -m research.studies.scikit_learn --page    write the tables only
@@ -272,7 +272,7 @@ DESIGN = """\
 Comparison with scikit-learn
 ============================
 
-``make study-scikit-learn`` writes this page (10 minutes on two cores). `CalibratedModel` is compared with
+``make study NAME=scikit_learn`` writes this page (10 minutes on two cores). `CalibratedModel` is compared with
 scikit-learn's ``CalibratedClassifierCV`` on eight data sets, two of them with several classes, and four classifiers:
 naive Bayes, a random forest, boosted trees and a linear SVM, which has margins only. Each of {splits} splits draws at
 most {rows:,} rows; 60 % fit classifier and calibrator by five-fold cross-validation, and 40 % are predicted. Both

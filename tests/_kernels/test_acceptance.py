@@ -65,7 +65,7 @@ def scores_around_borders(rng, n, k, alpha):
     return np.unique(p[(p >= 0) & (p <= 1)])
 
 
-# Each level once and each size at least twice; make test-slow has all pairs.
+# Each level once and each size at least twice; make test-all has all pairs.
 PAIRS = [
     pytest.param(alpha, largest, marks=() if (i - j) % len(SIZES) == 0 else pytest.mark.slow)
     for i, alpha in enumerate(ALPHAS)

@@ -333,7 +333,7 @@ def counted(outputs):
 
 def run_processes(path, reads, before=()):
     """Return the numbers of reads of processes that write and read one path."""
-    script = ROOT / "tests" / "concurrent_writers.py"
+    script = ROOT / "tests" / "_support" / "concurrent_writers.py"
     started = [
         subprocess.Popen(
             [*before, sys.executable, str(script), str(path), str(reads // WORKERS), str(seed)],
@@ -351,7 +351,7 @@ def run_processes(path, reads, before=()):
 def shared_path(request, tmp_path):
     if request.param == ".parquet":
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from concurrent_writers import KINDS
+    from tests._support.concurrent_writers import KINDS
 
     path = tmp_path / f"shared{request.param}"
     KINDS[request.param][0](path, 0)
@@ -364,7 +364,7 @@ MANY = pytest.param(10_000, marks=pytest.mark.slow)
 
 @pytest.mark.parametrize("reads", [800, MANY])
 def test_no_read_is_damaged_while_threads_write(shared_path, reads):
-    from concurrent_writers import write_and_read
+    from tests._support.concurrent_writers import write_and_read
 
     with ThreadPoolExecutor(WORKERS) as pool:
         found = pool.map(lambda seed: write_and_read(shared_path, reads // WORKERS, seed), range(WORKERS))

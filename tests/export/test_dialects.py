@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-from fitted_maps import fitted_maps, new_rows
 
 import calibrant as cb
 from calibrant._support.sql_dialects import DIALECTS
 from tests.evaluation.audit.test_rules import HOSTILE, every_condition, rows, segment
+from tests.export.fitted_maps import fitted_maps, new_rows
 from tools import servers
 
 OF_SQLGLOT = {"postgresql": "postgres", "sqlserver": "tsql"}

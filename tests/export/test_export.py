@@ -9,8 +9,9 @@ import warnings
 import numpy as np
 import pytest
 from hypothesis import given
-from row_numbers import MANY
 from strategies import columns, some_rows
+
+from tests.export.row_numbers import MANY
 
 pytest.importorskip("sklearn")
 

@@ -6,7 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from row_numbers import MANY
+
+from tests.export.row_numbers import MANY
 
 pytest.importorskip("sklearn")
 from scipy import stats

@@ -1,4 +1,4 @@
-"""Calibrators of other libraries, frozen in calibrators.json; ``make oracles`` runs this in an environment of its own.
+"""Calibrators of other libraries, frozen in calibrators.json; ``make env NAME=oracles`` runs this.
 
 The scores are those of five models on real data sets, kept under research/reproduction/predictions.
 """

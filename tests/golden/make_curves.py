@@ -1,4 +1,4 @@
-"""Values of R for calibration curves, frozen in curves.json; ``make oracles`` runs this where R has rms and sandwich.
+"""Values of R for calibration curves, frozen in curves.json; ``make env NAME=oracles`` runs this.
 
 Splines: knots of Hmisc::rcspline.eval, fit of glm with a tolerance of 1e-14 on rms::rcs, with model-based standard
 errors and those of sandwich::vcovCL (clusters are rows modulo 50). Loess: stats::loess with surface = "direct", and

@@ -1,4 +1,4 @@
-"""Multicalibration errors of MCGrad, frozen in multicalibration.json; ``make oracles`` runs this."""
+"""Multicalibration errors of MCGrad, frozen in multicalibration.json; ``make env NAME=oracles`` runs this."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Multiclass calibrators of other libraries, frozen in multiclass.json; ``make oracles`` runs this.
+"""Multiclass calibrators of other libraries, frozen in multiclass.json; ``make env NAME=oracles`` runs this.
 
 The scores are those of two networks on CIFAR-10, in the folder that CALIBRANT_DATA names; odd rows fit, even rows are
 calibrated. Dirichlet calibration is in none of the libraries: torch minimises its objective, with derivatives of its

@@ -1,4 +1,4 @@
-"""Measures of predicted numbers and distributions by other libraries, frozen in numbers.json; run by ``make oracles``.
+"""Measures of predicted numbers and distributions by other libraries, frozen in numbers.json.
 
 scoringrules and uncertainty-toolbox for scores, statsmodels for HC3, scikit-learn for isotonic regression and squared
 error, R's goftest for the distribution of A^2.

@@ -1,4 +1,4 @@
-"""Trees of R's rpart with its defaults, frozen in rpart.json; ``make oracles`` runs this where R is.
+"""Trees of R's rpart with its defaults, frozen in rpart.json; ``make env NAME=oracles`` runs this where R is.
 
 Features are whole numbers, so that thresholds between them are the same in every program.
 """

@@ -1,4 +1,4 @@
-"""Values of other implementations, frozen in scores.json; ``make oracles`` runs this in an environment of its own."""
+"""Values of other implementations, frozen in scores.json; ``make env NAME=oracles`` runs this."""
 
 import json
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""Values of R's rms::val.prob and glm, frozen in val_prob.json; ``make oracles`` runs this where R has rms.
+"""Values of R's rms::val.prob and glm, frozen in val_prob.json; ``make env NAME=oracles`` runs this where R has rms.
 
 val.prob stops its fit early (lrm.fit's eps), so slope, intercept and the likelihood ratio come from R's own glm with a
 tolerance of 1e-14, Spiegelhalter's test from val.prob.

@@ -10,15 +10,15 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-import spark_driver
-from fitted_maps import fitted_maps, new_rows
-from row_numbers import MANY
 
 import calibrant as cb
 from calibrant import regression as rg
 from calibrant._support.errors import InputError
 from calibrant.ingest import queries
 from calibrant.ingest.spark import WORKERS_OPTION
+from tests.export.fitted_maps import fitted_maps, new_rows
+from tests.export.row_numbers import MANY
+from tests.ingest import spark_driver
 from tests.ingest.test_frames import DATA, TABLE
 from tools import servers
 
@@ -637,7 +637,7 @@ def test_workers_that_cannot_import_the_package_leave_the_count_to_sql(tmp_path)
 
 def run_driver(url, folder, rows, settings=None):
     """A driver of its own, which counts `rows` rows and keeps the table in the folder."""
-    command = [sys.executable, str(ROOT / "tests" / "spark_driver.py"), url, str(folder / "table.parquet"), str(rows)]
+    command = [sys.executable, spark_driver.__file__, url, str(folder / "table.parquet"), str(rows)]
     given = json.dumps({**SETTINGS, **(settings or {})})
     servers.spark_environment()
     return subprocess.Popen([*command, given], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -14,12 +14,13 @@ import sqlalchemy as sa
 from small_disks import small_disk
 
 import calibrant as cb
+import tools.kill.monitor
 from calibrant import InputError
 from calibrant.monitor import schema
 from calibrant.monitor import store as stores
 from calibrant.monitor.cells import decode_table, encode_table
 from calibrant.monitor.stored_values import StoreError
-from tools import monitor_kill, servers
+from tools import servers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -267,7 +268,7 @@ def test_damaged_bytes_in_the_schema_of_sqlite_are_a_store_error(path):
 
 
 def check_kills(store):
-    result = monitor_kill.run(store, n_batches=60, n_kills=4, seed=random.Random(0))
+    result = tools.kill.monitor.run(store, n_batches=60, n_kills=4, seed=random.Random(0))
     assert result.acknowledged == 60
     assert result.kills == 4
     assert (result.lost, result.counted_twice) == (0, 0)

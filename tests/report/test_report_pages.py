@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 from web_browser import DESK, ONE_WORKER, PHONE, browsed, check_accessible, check_width
 
 import calibrant as cb
-from tools.report_cases import CASES
+from tests.visual.report_cases import CASES
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")

@@ -1,1 +1,1 @@
-"""Every display on real data and on edge cases: ``make gallery`` renders them to build/gallery."""
+"""Every display on real data and on edge cases: ``make pictures NAME=gallery`` renders them to build/gallery."""

@@ -43,7 +43,7 @@ def reviews() -> tuple[list[str], np.ndarray]:
 
 def _sentiment() -> tuple[np.ndarray, np.ndarray]:
     if not EMBEDDINGS.exists():
-        raise NoDataError(f"{EMBEDDINGS} is not here: make reproduce-embeddings makes it.")
+        raise NoDataError(f"{EMBEDDINGS} is not here: make study NAME=embeddings makes it.")
     with np.load(EMBEDDINGS) as kept:
         return kept["X"].astype(float), kept["y"]
 

@@ -1,4 +1,4 @@
-"""Embeddings of the reviews by a small sentence model: ``make reproduce-embeddings``.
+"""Compute the embeddings of the reviews by a small sentence model (``make study NAME=embeddings``).
 
 The paper uses 50,000 reviews of films with BERT. The substitute is 5,000 reviews of food with MiniLM, whose embedding
 is also the mean over the words.

@@ -1,4 +1,4 @@
-# Forests of R's randomForest on the sets of Yang & Bi, in place of scikit-learn's: make reproduce-forests.
+# Forests of R's randomForest on the sets of Yang & Bi, in place of scikit-learn's: make study NAME=forests.
 #
 # They are not scikit-learn's. A node is left whole where none of the drawn features splits it, and trees vote with whole
 # classes, so that many indicator columns make many leaves that vote for the larger class.

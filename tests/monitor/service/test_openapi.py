@@ -6,7 +6,6 @@ import re
 
 import hypothesis
 import pytest
-import service_requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,8 +13,9 @@ import calibrant as cb
 from calibrant.monitor.service.api import ENDPOINTS, openapi
 from calibrant.monitor.service.app import create_app
 from calibrant.monitor.service.service_settings import ServiceSettings
+from tests.monitor.service import service_requests
 
-# make fuzz-service draws 10,000 requests per store.
+# make fuzz NAME=service draws 10,000 requests per store.
 N_REQUESTS = int(os.environ.get("CALIBRANT_SERVICE_REQUESTS", "120"))
 
 

@@ -1,8 +1,6 @@
-"""Take the screenshots of the documentation: the pages of the demo of the monitor in Chromium.
+"""Take the screenshots of the pages of the monitor's demo in Chromium: light and dark, a phone, and print.
 
-    python -m tools.screenshots docs/images
-
-Light and dark, a phone, and print.
+``make pictures NAME=monitor`` writes them to docs/images.
 """
 
 import re

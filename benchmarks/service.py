@@ -1,6 +1,7 @@
-"""Measure the service under load on loopback: ``make bench-service``.
+"""Measure the service under load on loopback.
 
-``rate``: clients send batches for some time; latencies, and rows in the store beside rows that were acknowledged.
+``make bench NAME=service`` runs three measurements. ``rate``: clients send batches for some time; latencies, and rows
+in the store beside rows that were acknowledged.
 ``memory``: many requests of all kinds; resident memory of the service on the way.
 ``slow``: the load of `rate` while other clients open connections and send nothing, half a request, or a body that never
 ends, and while others do not read their answers.
@@ -22,8 +23,16 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
+from tools import service_results
 from tools.service_process import ROOT, ServiceProcess, new_store
 
+DEFAULTS = (
+    ["rate", "--pause", "150"],
+    ["rate", "--pause", "150", "--store", "postgresql"],
+    ["rate", "--pause", "250", "--store", "postgresql"],
+    ["slow", "--pause", "150", "--seconds", "40"],
+    ["memory"],
+)
 MODEL = "load"
 HOURS_PER_SECOND = 1 / 20  # windows of an hour close every 20 seconds of the test
 
@@ -194,10 +203,24 @@ def measure_rate_again(service: ServiceProcess, options: argparse.Namespace, rat
     return measure_rate(service, seconds=options.seconds, **rate)
 
 
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Run one measurement on one kind of store."""
+    with new_store(options.store) as (store, folder):
+        service = ServiceProcess(store, folder)
+        service.start()
+        try:
+            result = measure(options.kind, service, options)
+            assert service.stop() == 0
+        finally:
+            if service.process is not None and service.process.poll() is None:
+                service.kill()
+    return {"measurement": options.kind, "store": options.store, **result}
+
+
 def main() -> None:
-    """Run one measurement on one kind of store and add it to a file."""
+    """Run all measurements and write a file, or add one measurement to it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=["rate", "memory", "slow"])
+    parser.add_argument("kind", nargs="?", choices=["rate", "memory", "slow"], help="all by default: a new file")
     parser.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=120)
@@ -207,18 +230,15 @@ def main() -> None:
     parser.add_argument("--slow", type=int, default=100)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "studies" / "service_load.json")
     options = parser.parse_args()
-    with new_store(options.store) as (store, folder):
-        service = ServiceProcess(store, folder)
-        service.start()
-        try:
-            result = {"measurement": options.kind, "store": options.store, **measure(options.kind, service, options)}
-            assert service.stop() == 0
-        finally:
-            if service.process is not None and service.process.poll() is None:
-                service.kill()
-    known = json.loads(options.out.read_text()) if options.out.exists() else []
-    options.out.write_text(json.dumps([*known, result], indent=1) + "\n")
-    print(json.dumps(result, indent=1))
+    results = json.loads(options.out.read_text()) if options.kind and options.out.exists() else []
+    chosen = [options]
+    if options.kind is None:
+        chosen = [parser.parse_args(arguments, argparse.Namespace(**vars(options))) for arguments in DEFAULTS]
+    for each in chosen:
+        results.append(run(each))
+        options.out.write_text(json.dumps(results, indent=1) + "\n")
+        print(json.dumps(results[-1], indent=1))
+    service_results.main()
 
 
 if __name__ == "__main__":

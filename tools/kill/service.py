@@ -1,9 +1,9 @@
-"""Kill the service at random points under load, and count lost and repeated batches and alarms: ``make service-kill``.
+"""Kill the service at random points under load, and count lost and repeated batches and alarms.
 
-Clients send batches to one model after the other, and repeat each one until it is acknowledged. The scores are far too
-small, so each model soon raises an alarm. The service is killed (SIGKILL) at random times and started again. In the end
-each batch must be in the store once: each batch has its own score and number of rows. A receiver of webhooks that
-deduplicates by id must have got each entry of the outbox.
+``make kill NAME=service`` runs it. Clients send batches to one model after the other, and repeat each one until it is
+acknowledged. The scores are far too small, so each model soon raises an alarm. The service is killed (SIGKILL) at
+random times and started again. In the end each batch must be in the store once: each batch has its own score and number
+of rows. A receiver of webhooks that deduplicates by id must have got each entry of the outbox.
 """
 
 import argparse
@@ -24,8 +24,10 @@ import calibrant as cb
 from calibrant.monitor import schema
 from calibrant.monitor.client import ServiceError
 from calibrant.monitor.store import Store
+from tools import service_results
 from tools.service_process import ROOT, Receiver, ServiceProcess, new_store
 
+STORES = ("sqlite", "postgresql")
 BATCHES_PER_MODEL = 6
 SCORES = 1024
 CONFIG = """
@@ -195,26 +197,30 @@ def check(store: str, receiver: Receiver, clients: list[Client], n_kills: int, k
 
 
 def main() -> None:
-    """Run the long test on one kind of store and add the result to a file."""
+    """Run the long test on one or both kinds of store and write the results to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--store", choices=STORES, help="by default both, one after the other")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--add", action="store_true", help="keep the results of the file")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "studies" / "service_kill.json")
     options = parser.parse_args()
-    with new_store(options.store) as (store, folder):
-        result = run(
-            store,
-            folder,
-            n_kills=options.kills,
-            n_clients=options.clients,
-            seed=random.Random(options.seed),
-            kind=options.store,
-        )
-    known = json.loads(options.out.read_text()) if options.out.exists() else []
-    options.out.write_text(json.dumps([*known, {"seed": options.seed, **asdict(result)}], indent=2) + "\n")
-    print(json.dumps(asdict(result), indent=2))
+    results = json.loads(options.out.read_text()) if options.add and options.out.exists() else []
+    for kind in [options.store] if options.store else STORES:
+        with new_store(kind) as (store, folder):
+            result = run(
+                store,
+                folder,
+                n_kills=options.kills,
+                n_clients=options.clients,
+                seed=random.Random(options.seed),
+                kind=kind,
+            )
+        results.append({"seed": options.seed, **asdict(result)})
+        options.out.write_text(json.dumps(results, indent=2) + "\n")
+        print(json.dumps(asdict(result), indent=2))
+    service_results.main()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
-"""Take screenshots of the five reports of `tools.report_cases` in Chromium: desk, dark, phone, and pages of paper.
+"""Take screenshots of the five reports of `report_cases` in Chromium: desk, dark, phone, and pages of paper.
 
-    python -m tools.report_screenshots build/screenshots --pages docs/images
-
-All sheets of paper stand side by side; they are pictures of the PDF that the browser prints. ``--pages`` also writes
-the first screens that the documentation shows.
+``make pictures NAME=reports`` writes them to build/screenshots. All sheets of paper stand side by side; they are
+pictures of the PDF that the browser prints. ``--pages`` also writes the first screens that the documentation shows.
 """
 
 import argparse
@@ -15,7 +13,7 @@ import pypdfium2
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from tools.report_cases import CASES
+from tests.visual.report_cases import CASES
 
 VIEWS = {
     "desk": {"viewport": {"width": 1280, "height": 900}},

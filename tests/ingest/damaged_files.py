@@ -1,8 +1,8 @@
 """Damaged files: each format, cut and with changed bytes, read by each command, in one process.
 
-``python -m tests.corruption FILE.csv`` runs all cases and writes a table: for each format and command the number of
-damaged files that are refused, that give the result of the whole file, and that give another one. Formats that the
-table has for the installed versions are not run again.
+``python -m tests.ingest.damaged_files FILE.csv`` runs all cases and writes a table: for each format and command the
+number of damaged files that are refused, that give the result of the whole file, and that give another one. Formats
+that the table has for the installed versions are not run again.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Kill writers of a monitor at random points, and count lost and repeated batches: ``make monitor-kill``.
+"""Kill writers of a monitor at random points, and count lost and repeated batches.
 
-A writer stores batches one after the other and prints the number of each one that is acknowledged. It is killed
-(SIGKILL) at random times and started again at the batch after the last acknowledged one, so that a batch that was
-stored but not acknowledged is sent twice. In the end each batch must be in the store once: batch i has i + 1 rows of
-which the scores are its own, so the store shows which ones are missing or repeated. PostgreSQL runs with the default
-settings of durability (fsync and synchronous_commit on).
+``make kill NAME=monitor``: a writer stores batches one after the other and prints the number of each one that is
+acknowledged. It is killed (SIGKILL) at random times and started again at the batch after the last acknowledged one, so
+that a batch that was stored but not acknowledged is sent twice. In the end each batch must be in the store once: batch
+i has i + 1 rows of which the scores are its own, so the store shows which ones are missing or repeated. PostgreSQL runs
+with the default settings of durability (fsync and synchronous_commit on).
 """
 
 import argparse
@@ -13,14 +13,16 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
+from tools.service_process import new_store
+
+ROOT = Path(__file__).parents[2]
+STORES = ("sqlite", "postgresql")
 MODEL = "killed"
 BATCHES_PER_DAY = 50
 SCORES = 1 << 20  # batch i has the scores i / SCORES
@@ -62,7 +64,7 @@ def run(store: str, *, n_batches: int, n_kills: int, seed: random.Random) -> Res
     done = -1
     kills = resent = 0
     while done + 1 < n_batches:
-        command = [sys.executable, "-m", "tools.monitor_kill", "--write", store, str(done + 1), str(n_batches)]
+        command = [sys.executable, "-m", "tools.kill.monitor", "--write", store, str(done + 1), str(n_batches)]
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert writer.stdout is not None
         # After a random number of acknowledgements, and then at a random moment of the next batches.
@@ -101,31 +103,28 @@ def check(store: str, n_batches: int, acknowledged: int, kills: int, resent: int
 
 
 def main() -> None:
-    """Run the long test on one kind of store and write the result to a file."""
-    from tools import servers
-
+    """Run the long test on one or both kinds of store and write the results to files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", nargs=3, metavar=("STORE", "FIRST", "BATCHES"))
     parser.add_argument("--batches", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--store", choices=STORES, help="by default both, one after the other")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--add", action="store_true", help="add the counts to those of earlier runs in the file")
-    parser.add_argument("--out", type=Path, default=ROOT / "research" / "studies")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "studies")
     options = parser.parse_args()
     if options.write:
         write(options.write[0], int(options.write[1]), int(options.write[2]))
         return
-    settings = {"n_batches": options.batches, "n_kills": options.kills}
-    if options.store == "sqlite":
-        with tempfile.TemporaryDirectory() as folder:
-            result = run(f"{folder}/store.db", **settings, seed=random.Random(options.seed))
-    else:
-        with servers.postgresql(durable=True) as address:
-            server = dict(part.split("=", 1) for part in address.split())
-            url = f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}"
-            result = run(url, **settings, seed=random.Random(options.seed))
-    path = options.out / f"monitor_kill_{options.store}.json"
+    for store in [options.store] if options.store else STORES:
+        kill(store, options)
+
+
+def kill(kind: str, options: argparse.Namespace) -> None:
+    """Run the long test on a kind of store and write the result to a file."""
+    with new_store(kind, durable=True) as (store, _):
+        result = run(store, n_batches=options.batches, n_kills=options.kills, seed=random.Random(options.seed))
+    path = options.out / f"monitor_kill_{kind}.json"
     counts = asdict(result) | {"runs": 1}
     if options.add and path.exists():
         before = json.loads(path.read_text())

@@ -1,9 +1,10 @@
-"""Measure how soon Ctrl-C ends a call: ``python -m tools.interrupts``, for `evaluate`, `compare`, `scan` and `audit`.
+"""Measure how soon Ctrl-C ends a call of `evaluate`, `compare`, `scan` or `audit`.
 
-Each moment has a process of its own. It reads its data, says that it begins, and is interrupted at a random moment of
-the call. The time runs from the signal to the end of the process: seconds of the clock, and seconds of the processor,
-which do not depend on other programs. A process that ended before is replaced by another one. Results go to
-docs/studies/interrupts.csv, a line per call; ``--calls evaluate scan`` measures some of them anew.
+``make kill NAME=interrupts``: each moment has a process of its own. It reads its data, says that it begins, and is
+interrupted at a random moment of the call. The time runs from the signal to the end of the process: seconds of the
+clock, and seconds of the processor, which do not depend on other programs. A process that ended before is replaced by
+another one. Results go to docs/studies/interrupts.csv, a line per call; ``--calls evaluate scan`` measures some of them
+anew.
 """
 
 import argparse
@@ -125,7 +126,7 @@ def measure(call: str, moments: int, chosen: random.Random) -> dict[str, object]
 
 def main() -> None:
     """Measure the calls and replace their lines in the table."""
-    parser = argparse.ArgumentParser(prog="python -m tools.interrupts", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.kill.interrupts", description=__doc__)
     parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS))
     parser.add_argument("--moments", type=int, default=20)
     parser.add_argument("--rows", type=int, help="of each call; by default 3 to 6 million")
