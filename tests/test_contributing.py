@@ -102,26 +102,19 @@ def test_contract_tests_find_the_entry_of_a_worked_diff(title, tmp_path):
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 3
 
 
-def test_commands_of_the_guide_are_targets_of_the_makefile():
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
-    used = set(re.findall(r"make ([a-z]+[a-z-]*[a-z])", GUIDE.read_text(encoding="utf-8")))
-    assert used
-    assert used - {"sure"} <= targets
-
-
 def test_make_help_lists_all_targets():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)$", makefile, re.MULTILINE)[1].replace("\\\n", " ").split()
     described = re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE)
     assert sorted(phony) == sorted(described)
+    assert len(described) < 20
 
 
 def layers():
     """Return the folders of the contract of import-linter, top first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (contract,) = (each for each in project["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
-    return [name.strip().removeprefix("calibrant.") for layer in contract["layers"] for name in layer.split("|")]
+    return [name.strip().removeprefix("calibrant.") for layer in contract["layers"] for name in re.split("[:|]", layer)]
 
 
 def test_the_guide_lists_the_layers_of_the_contract():
