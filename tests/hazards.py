@@ -1,7 +1,7 @@
 """Hazards of input: invalid, unusual and equivalent columns of outcomes and scores, with what must happen.
 
 The shared reader is tested on all of them (tests/tables/test_rows.py), and each public function on two of each kind
-(tests/_support/test_inputs.py).
+(tests/test_inputs.py).
 """
 
 import numpy as np

@@ -77,7 +77,7 @@ sanitize() {  # run the tests of the kernel under the address and undefined-beha
     for part in tests/_kernels "tests/fuzz/test_corpus.py -k kernel" \
         "tests/inference/test_resampling.py tests/inference/test_shared_draws.py tests/metrics/test_golden.py" \
         "tests/inference/test_weighted_replicates.py tests/inference/multiclass/test_class_replicates.py" \
-        "tests/tables tests/ingest/test_row_counter.py"; do
+        "tests/tables tests/ingest/test_table_counter.py"; do
         echo "sanitize: $part"
         "$python" -m pytest -p no:cacheprovider -q -m "not slow" $part
     done

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from tests.metrics.test_optimal_prediction import COSTS, mean_cost
+from tests.metrics.test_decision_costs import COSTS, mean_cost
 
 X, Y = make_classification(600, n_informative=4, flip_y=0.2, random_state=0)
 FIVE = cb.LinearCost(over=1, under=5)

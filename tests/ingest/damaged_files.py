@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 import calibrant as cb
 from calibrant.cli.main import run
-from calibrant.ingest import text_files as text_blocks
+from calibrant.ingest import text_files
 from tests.fuzz.workplace import one_database
 
 ROWS = 400
@@ -158,7 +158,7 @@ def matrix(kind: str, commands: tuple[str, ...] = COMMANDS, **places: int) -> Co
     """Return the number of cases by command, damage and outcome."""
     found: Counter[tuple[str, str, str]] = Counter()
     # Small chunks: the damage then lies behind the header and behind rows that have been counted.
-    chunks = mock.patch.multiple(text_blocks, _CHUNK=1 << 12, _HEAD=1 << 8)
+    chunks = mock.patch.multiple(text_files, _CHUNK=1 << 12, _HEAD=1 << 8)
     with chunks, one_database(), tempfile.TemporaryDirectory() as name:
         runner = Runner(Path(name))
         data = KINDS[kind].write(runner.table)

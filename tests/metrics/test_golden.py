@@ -1,4 +1,4 @@
-"""Golden values written from the papers by slow scripts (tests/golden/README.md)."""
+"""Golden values: those written from the papers by slow scripts (tests/golden/README.md), and those of real networks."""
 
 import hashlib
 import json
@@ -98,3 +98,39 @@ def test_ten_bins_have_five_definitions_of_ece():
     for name in ("netcal", "mcgrad", "relplot"):
         assert by_linspace == pytest.approx(other[name], abs=1e-12)
     assert len({round(value, 6) for value in [*other.values(), cb.ece(y, p)]}) == 5
+
+
+# class-wise TCE, ECE, Brier; top-label TCE, ECE, Brier
+PRINTED = {
+    "cifar10_lenet5": (64.99, 0.0235, 0.0614, 98.62, 0.1079, 0.2166),
+    "cifar10_wideresnet_16_4": (38.03, 0.0123, 0.0144, 99.46, 0.0537, 0.0663),
+}
+
+
+@pytest.mark.parametrize("network", PRINTED)
+def test_class_wise_and_top_label(data_folder, network):
+    with np.load(data_folder / "forecasts" / f"{network}.npz") as scores:
+        y, proba = scores["ground_truth"], scores["predictions"]
+    metrics = (cb.TCE(), cb.ECE(), cb.METRICS["brier"]())
+    top = cb.top_label(y, proba)
+    values = [cb.classwise(metric, y, proba).value for metric in metrics] + [metric(top).value for metric in metrics]
+    digits = (2, 4, 4, 2, 4, 4)
+    assert tuple(map(round, values, digits)) == PRINTED[network]
+
+
+# TCE to four decimals; ECE, ACE, MCE, MCE(Q) as printed, but for ResNet152's MCE(Q), printed 0.0102 by mistake
+TABLE_5 = {
+    "alexnet": (42.7360, 0.0070, 0.0070, 0.1496, 0.0528),
+    "vgg19": (23.5660, 0.0028, 0.0028, 0.2148, 0.0247),
+    "resnet18": (29.9340, 0.0042, 0.0042, 0.2368, 0.0350),
+    "resnet50": (24.5960, 0.0020, 0.0018, 0.1911, 0.0152),
+    "resnet152": (16.0860, 0.0012, 0.0013, 0.1882, 0.0101),
+}
+
+
+@pytest.mark.parametrize("model", TABLE_5)
+def test_table_5(data_folder, model):
+    with np.load(data_folder / "imagenet_dogs.npz") as scores:
+        table = cb.ScoreTable.from_arrays(scores["labels"], scores[model])
+    metrics = (cb.TCE(), cb.ECE(), cb.ACE(), cb.MCE(), cb.MCE(bins=cb.Quantile(10)))
+    assert tuple(round(metric(table).value, 4) for metric in metrics) == TABLE_5[model]

@@ -12,6 +12,7 @@ from strategies import columns, count, rows, some_rows, weights
 
 import calibrant as cb
 from calibrant import ScoreTable
+from calibrant.tables.score_table import event_squares, residual_variance, row_squares, squared_residuals
 
 
 @given(rows, rows)
@@ -485,3 +486,32 @@ def test_a_table_equals_only_tables_and_is_not_hashable():
 def test_a_much_rarer_label_is_suggested_as_the_event_and_else_the_last(labels, event):
     with pytest.raises(cb.InputError, match=f"for example pos_label={event!r}"):
         cb.ece(labels, np.linspace(0.2, 0.8, len(labels)))
+
+
+RNG = np.random.default_rng(0)
+SCORES = RNG.integers(1, 10, 200) / 10
+OUTCOMES = (RNG.random(200) < SCORES).astype(int)
+WEIGHTS = RNG.exponential(size=200)
+
+
+def by_score(values):
+    return [values[score == SCORES].sum() for score in np.unique(SCORES)]
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["counts", "importance weights"])
+def test_sums_equal_those_of_rows(weights):
+    w = np.ones(200) if weights is None else weights
+    table = cb.ScoreTable.from_arrays(OUTCOMES, SCORES, sample_weight=weights)
+    assert row_squares(table) == pytest.approx(by_score(w**2))
+    assert event_squares(table) == pytest.approx(by_score(w**2 * OUTCOMES))
+    fitted = table.score**2
+    assert squared_residuals(table, fitted) == pytest.approx(by_score(w**2 * (OUTCOMES - SCORES**2) ** 2))
+
+
+def test_the_variance_of_counts_is_bernoulli_and_that_of_weights_is_robust():
+    counts, weighted = (
+        cb.ScoreTable.from_arrays(OUTCOMES, SCORES),
+        cb.ScoreTable.from_arrays(OUTCOMES, SCORES, sample_weight=WEIGHTS),
+    )
+    assert residual_variance(counts) == pytest.approx(by_score(SCORES * (1 - SCORES)))
+    assert residual_variance(weighted) == pytest.approx(by_score(WEIGHTS**2 * (OUTCOMES - SCORES) ** 2))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import calibrant as cb
 from calibrant._support.errors import InputError
-from calibrant.ingest import text_files as text_blocks
+from calibrant.ingest import text_files
 from calibrant.ingest.formats import File
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -111,7 +111,7 @@ def test_a_long_last_line_is_refused(tmp_path, ending):
 
 
 def test_a_line_up_to_the_limit_is_read(tmp_path):
-    text = "x" * (text_blocks.LONGEST_LINE - 1000)
+    text = "x" * (text_files.LONGEST_LINE - 1000)
     count = 17
     cells, names = ",".join(["x" * ((1 << 20) - 99)] * (count - 2)), ",".join(f"t{i}" for i in range(count - 2))
     assert scan(tmp_path / "a.csv", f"y,p,{names}\n0,0.25,{cells}\n0,0.25,{cells}\n".encode()).size == 2
@@ -207,8 +207,8 @@ def blocks(folder, data, chunk):
     path = folder / "a.csv"
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_blocks, "_CHUNK", chunk)
-        return list(text_blocks.csv_blocks(File(str(path), "csv"), ",", blank_rows=False))
+        patch.setattr(text_files, "_CHUNK", chunk)
+        return list(text_files.csv_blocks(File(str(path), "csv"), ",", blank_rows=False))
 
 
 @settings(max_examples=3 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -416,7 +416,7 @@ def test_tables_of_text_files_do_not_depend_on_the_size_of_chunks(tmp_path, monk
         path = tmp_path / f"a.{kind}.gz"
         path.write_bytes(gzip.compress(text))
         for chunk in (1 << 10, 1 << 14, 1 << 23):
-            monkeypatch.setattr(text_blocks, "_CHUNK", chunk)
+            monkeypatch.setattr(text_files, "_CHUNK", chunk)
             assert cb.scan(path, y="y", p="p") == EXPECTED
 
 
@@ -464,7 +464,7 @@ def test_a_header_of_many_columns_is_read_in_linear_time(tmp_path):
     header = ",".join(["y", "p", *(f"c{i}" for i in range(1_000_000))]).encode()
     (tmp_path / "a.csv").write_bytes(header + b"\n")
     start = time.process_time()
-    assert text_blocks.first_line(File(str(tmp_path / "a.csv"), "csv")).encode() == header
+    assert text_files.first_line(File(str(tmp_path / "a.csv"), "csv")).encode() == header
     assert time.process_time() - start < 1
 
 

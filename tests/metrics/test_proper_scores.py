@@ -14,8 +14,7 @@ from strategies import columns, count, some_rows, tables
 
 import calibrant as cb
 from calibrant import PAVA, EqualWidth, ScoreTable
-from calibrant.metrics import Partition
-from calibrant.metrics import smooth_errors as smooth_calibration
+from calibrant.metrics import Partition, smooth_errors
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 BELLA = json.loads((GOLDEN / "expected.json").read_text())["cost_bella"]["bella"]
@@ -74,9 +73,9 @@ def test_smooth_ece_is_near_relplots(case):
     with np.load(GOLDEN / f"{case}_public.npz") as rows:
         table = ScoreTable.from_arrays(rows["y"], rows["p"])
     assert cb.smooth_ece(table) == pytest.approx(PEERS[case]["smooth_ece"], abs=1.5e-3)
-    coefficients = smooth_calibration._cosine_coefficients(table)
+    coefficients = smooth_errors._cosine_coefficients(table)
     for sigma in (0.01, 0.05, 0.2):
-        at = smooth_calibration.smooth_ece_at(coefficients, sigma)
+        at = smooth_errors.smooth_ece_at(coefficients, sigma)
         assert at == pytest.approx(PEERS[case][f"smooth_ece_{sigma}"], abs=1.5e-3)
 
 
@@ -97,9 +96,7 @@ def smooth_ece_by_quadrature(y, p, sigma):
 def test_smooth_ece_at_a_bandwidth_is_its_integral(rng, sigma):
     p = np.r_[rng.random(40), 0.0, 1.0, 0.5, 0.5]
     y = (rng.random(p.size) < p**2).astype(float)
-    ours = smooth_calibration.smooth_ece_at(
-        smooth_calibration._cosine_coefficients(ScoreTable.from_arrays(y, p)), sigma
-    )
+    ours = smooth_errors.smooth_ece_at(smooth_errors._cosine_coefficients(ScoreTable.from_arrays(y, p)), sigma)
     assert ours == pytest.approx(smooth_ece_by_quadrature(y, p, sigma), abs=1e-6)
 
 
@@ -107,7 +104,7 @@ def test_smooth_ece_is_the_fixed_point_of_its_bandwidth(rng):
     p = rng.random(500)
     table = ScoreTable.from_arrays(rng.random(500) < p**2, p)
     value = cb.smooth_ece(table)
-    assert smooth_calibration.smooth_ece_at(smooth_calibration._cosine_coefficients(table), value) == pytest.approx(
+    assert smooth_errors.smooth_ece_at(smooth_errors._cosine_coefficients(table), value) == pytest.approx(
         value, abs=1e-9
     )
 
@@ -384,9 +381,9 @@ def test_calbin_names_the_rows_it_needs():
 def test_both_grids_of_smooth_ece_give_the_same_value(rng, monkeypatch, size, power):
     p = rng.beta(0.7, 2, size)
     table = ScoreTable.from_arrays(rng.random(size) < p**power, p)
-    value = smooth_calibration.SmoothECE().value(table)
-    monkeypatch.setattr(smooth_calibration, "_FEW_SCORES", 0)
-    assert smooth_calibration.SmoothECE().value(table) == pytest.approx(value, rel=1e-6)
+    value = smooth_errors.SmoothECE().value(table)
+    monkeypatch.setattr(smooth_errors, "_FEW_SCORES", 0)
+    assert smooth_errors.SmoothECE().value(table) == pytest.approx(value, rel=1e-6)
 
 
 def test_scores_at_both_ends_are_part_of_smooth_ece():
@@ -394,5 +391,5 @@ def test_scores_at_both_ends_are_part_of_smooth_ece():
     exact = smooth_ece_by_quadrature(
         np.r_[np.ones(4), np.zeros(6), np.ones(3), np.zeros(7)], np.repeat([0.0, 1.0], 10), 0.3
     )
-    at = smooth_calibration.smooth_ece_at(smooth_calibration._cosine_coefficients(table), 0.3)
+    at = smooth_errors.smooth_ece_at(smooth_errors._cosine_coefficients(table), 0.3)
     assert at == pytest.approx(exact, abs=1e-6)
