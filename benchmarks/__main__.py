@@ -33,7 +33,7 @@ PROGRAMS = {
         "docs/studies/spark_model.csv",
         "docs/studies/spark_workers.csv",
     ),
-    "gpu": _scale("gpu", "a minute, needs CUDA"),
+    "gpu": Program("scale", "benchmarks.gpu", (), "a minute, needs CUDA", libraries="tensors", variables=ALL_CORES),
     "audit": _scale("audit", "3 minutes"),
     "audit_file": _scale("audit", "a minute", options=("--file",)),
     "decisions": _scale("decisions", "20 minutes"),

@@ -1,8 +1,8 @@
 """Tensors counted on a CUDA device: exact TCE of 1,000,000,000 scores, and `CalibrationCounter` beside torchmetrics.
 
-``make bench NAME=gpu`` needs a device with 40 GB of free memory, torch and torchmetrics; docs/performance.rst has the
-numbers. Scores are float32 with normal log-odds, outcomes bool, both on the device before a measurement begins. The
-first call includes the initialisation of torch's kernels and memory; the other times are medians of seven calls.
+``make bench NAME=gpu`` needs a device with 40 GB of free memory; docs/performance.rst has the numbers. Scores are
+float32 with normal log-odds, outcomes bool, both on the device before a measurement begins. The first call includes the
+initialisation of torch's kernels and memory; the other times are medians of seven calls.
 """
 
 import statistics
