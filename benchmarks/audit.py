@@ -35,10 +35,10 @@ def in_memory(n=1_000_000, count=30):
     p, y = outcomes(rng, columns, n)
     for resamples in (0, 199):
         wall, cpu = time.perf_counter(), time.process_time()
-        found = cb.audit(y, p, columns, n_resamples=resamples)
+        audit = cb.audit(y, p, columns, n_resamples=resamples)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         print(f"{n:,} rows x {count} features, {resamples} resamples: {wall:.1f} s, {cpu:.1f} s of CPU")
-        print(f"  {found.segments[0].rule}, {found.verdict}")
+        print(f"  {audit.segments[0].rule}, {audit.verdict}")
 
 
 def from_file(n=6_000_000, count=3, batch=500_000):
@@ -57,14 +57,14 @@ def from_file(n=6_000_000, count=3, batch=500_000):
         writer.close()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         wall, cpu = time.perf_counter(), time.process_time()
-        found = cb.inference.audit_scan(path, y="y", p="p", features=list(columns), n_resamples=19)
+        audit = cb.inference.audit_scan(path, y="y", p="p", features=list(columns), n_resamples=19)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(
             f"{n:,} rows x {count} features in a file of {path.stat().st_size / 2**20:.0f} MiB: {wall:.1f} s, "
             f"{cpu:.1f} s of CPU; peak {peak:.0f} MiB, {before:.0f} MiB of them before"
         )
-        print(f"  {found.segments[0].rule}, {found.verdict}")
+        print(f"  {audit.segments[0].rule}, {audit.verdict}")
 
 
 if __name__ == "__main__":

@@ -108,14 +108,14 @@ def calls(small: int, large: int, repeats: int = 3) -> bool:
     """
     cost: dict[int, list[list[list[float]]]] = {small: [], large: []}
     for _ in range(repeats):
-        for rows, found in cost.items():
+        for rows, costs in cost.items():
             done = subprocess.run([sys.executable, "-c", CALLS, str(rows)], capture_output=True, check=True)
-            found.append(json.loads(done.stdout))
-    times = {rows: np.median(found, axis=0) for rows, found in cost.items()}
+            costs.append(json.loads(done.stdout))
+    times = {rows: np.median(costs, axis=0) for rows, costs in cost.items()}
     good = True
     for place, which in enumerate(("first call of a process", "later calls")):
-        for rows, found in times.items():
-            wall, user, system = found[place]
+        for rows, costs in times.items():
+            wall, user, system = costs[place]
             print(
                 f"TCE of {rows:,} rows, {which}: {wall:.1f} ns per row; CPU {user:.1f} here, {system:.1f} in the system"
             )
@@ -130,9 +130,9 @@ def threads(rows: int) -> bool:
     p, y = rng.random(rows), rng.integers(0, 2, rows).astype(np.int8)
     times = {count: [] for count in (1, available_cores())}
     for _ in range(7):
-        for count, found in times.items():
-            found.append(timed(lambda count=count: _core.count(p, y, count))[0])
-    best = {count: min(found) for count, found in times.items()}
+        for count, seconds in times.items():
+            seconds.append(timed(lambda count=count: _core.count(p, y, count))[0])
+    best = {count: min(seconds) for count, seconds in times.items()}
     print(
         f"counting {rows:,} rows: "
         + ", ".join(f"{1e9 * t / rows:.1f} ns per row, {c} threads" for c, t in best.items())

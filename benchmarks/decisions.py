@@ -57,8 +57,8 @@ def main() -> None:
     jobs = [(seed, min(chunk, total - done)) for seed, done in enumerate(range(0, total, chunk))]
     start, differ = time.perf_counter(), 0
     with ProcessPoolExecutor() as pool:
-        for done, found in enumerate(pool.map(differences, jobs), 1):
-            differ += found
+        for done, differing in enumerate(pool.map(differences, jobs), 1):
+            differ += differing
             if sys.stderr.isatty() or done % 50 == 0 or done == len(jobs):
                 print(
                     f"{sum(size for _, size in jobs[:done]):>9,} of {total:,} tests, {differ} differ", file=sys.stderr

@@ -117,13 +117,13 @@ def main(rows: int) -> None:
     began = time.perf_counter()
     path = generate(rows)
     print(f"{rows:,} rows, {path.stat().st_size / 2**20:.0f} MiB ({time.perf_counter() - began:.0f} s to write)")
-    found = {}
+    results = {}
     for way in WAYS:
-        found[way] = run(way, path)
-        f = found[way]
-        times = f"{f['counting']:5.1f} s to count, {f['seconds']:5.1f} s in all"
-        print(f"{way:40} {times} {f['MiB']:8.0f} MiB   {f['values']}")
-    exact, grid, duck, polars = found.values()
+        results[way] = run(way, path)
+        result = results[way]
+        times = f"{result['counting']:5.1f} s to count, {result['seconds']:5.1f} s in all"
+        print(f"{way:40} {times} {result['MiB']:8.0f} MiB   {result['values']}")
+    exact, grid, duck, polars = results.values()
     checks = {
         "exact in less than 4 GiB": exact["MiB"] < 4096,
         "grid in less than 700 MiB": grid["MiB"] < 700,

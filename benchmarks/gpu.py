@@ -47,7 +47,7 @@ def tce_rows(size: int) -> list[dict[str, Any]]:
     first = seconds(lambda: cb.tce(y, p))
     table = cb.ScoreTable.from_arrays(y, p)
     columns = [torch.tensor(column, device="cuda") for column in (table.score, table.n, table.k)]
-    found = {
+    times = {
         "exact TCE, first call": first,
         "exact TCE": median(lambda: cb.tce(y, p)),
         "of this: sort and count on the device": median(lambda: tensors.runs(p, y)),
@@ -55,7 +55,7 @@ def tce_rows(size: int) -> list[dict[str, Any]]:
         "of this: TCE of the table": median(lambda: cb.tce(cb.ScoreTable(table.score, table.n, table.k))),
         "copy of all rows to the host alone": seconds(lambda: (y.cpu(), p.cpu())),
     }
-    return [{"what": name, "rows": size, "distinct scores": len(table), "ms": 1000 * s} for name, s in found.items()]
+    return [{"what": name, "rows": size, "distinct scores": len(table), "ms": 1000 * s} for name, s in times.items()]
 
 
 def counter_rows(size: int) -> list[dict[str, Any]]:
@@ -71,13 +71,13 @@ def counter_rows(size: int) -> list[dict[str, Any]]:
         return metric.compute()
 
     theirs()
-    found = {
+    times = {
         "CalibrationCounter.update": median(lambda: ours.update(p, target)),
         "CalibrationCounter.table and ECE": median(lambda: cb.ece(ours.table())),
         "torchmetrics BinaryCalibrationError.update and compute": median(theirs),
     }
     return [
-        {"what": name, "rows": size, "distinct scores": len(ours.table()), "ms": 1000 * s} for name, s in found.items()
+        {"what": name, "rows": size, "distinct scores": len(ours.table()), "ms": 1000 * s} for name, s in times.items()
     ]
 
 

@@ -107,27 +107,27 @@ class Runs:
 
     def against_baseline(self, what: str, work: str, least: float, commit: str = COMMIT) -> Ratio:
         """Compare CPU times of this and of an earlier commit."""
-        folder, found = build(commit), []
+        folder, pairs = build(commit), []
         for _ in range(self.repeats):
-            found.append((self.measure(work, folder=folder)[0], self.measure(work)[0]))
-        old, new = (min(each) for each in zip(*found, strict=True))
+            pairs.append((self.measure(work, folder=folder)[0], self.measure(work)[0]))
+        old, new = (min(times) for times in zip(*pairs, strict=True))
         return Ratio(what, f"CPU {new:.2f} s; {commit}: {old:.1f} s", old / new, least, at_least=True)
 
     def with_cores(self, what: str, work: str, cores: int, least: float) -> Ratio:
         """Compare elapsed times of one core and of several."""
-        found = [(self.measure(work)[1], self.measure(work, cores)[1]) for _ in range(self.repeats)]
-        one, several = (min(each) for each in zip(*found, strict=True))
+        pairs = [(self.measure(work)[1], self.measure(work, cores)[1]) for _ in range(self.repeats)]
+        one, several = (min(times) for times in zip(*pairs, strict=True))
         return Ratio(what, f"{one:.2f} s on 1 core, {several:.2f} s on {cores}", one / several, least, at_least=True)
 
     def seconds(self, what: str, work: str, cores: int, most: float) -> Ratio:
         """Measure the elapsed time."""
-        cpu, wall = min((self.measure(work, cores) for _ in range(self.repeats)), key=lambda each: each[1])
+        cpu, wall = min((self.measure(work, cores) for _ in range(self.repeats)), key=lambda times: times[1])
         return Ratio(what, f"{wall:.1f} s on {cores} cores, CPU {cpu:.1f} s", wall, most, at_least=False)
 
     def side_by_side(self, what: str, ours: str, theirs: str, most: float) -> Ratio:
         """Compare two pieces of work of this commit."""
-        found = [(self.measure(ours)[0], self.measure(theirs)[0]) for _ in range(max(self.repeats, 3))]
-        mine, other = (min(each) for each in zip(*found, strict=True))
+        pairs = [(self.measure(ours)[0], self.measure(theirs)[0]) for _ in range(max(self.repeats, 3))]
+        mine, other = (min(times) for times in zip(*pairs, strict=True))
         return Ratio(what, f"CPU {50 * mine:.2f} ms against {50 * other:.2f} ms", mine / other, most, at_least=False)
 
 
@@ -147,9 +147,9 @@ def command_ratios(repeats: int) -> Iterator[Ratio]:
         _cpu_of_command(evaluate, folder)  # writes the bytecode
         times = {name: [] for name in ("evaluate", "--version", "--help")}
         for _ in range(max(repeats, 5)):
-            for name, found in times.items():
-                found.append(_cpu_of_command(evaluate if name == "evaluate" else [name], folder))
-    best = {name: min(found) for name, found in times.items()}
+            for name, seconds in times.items():
+                seconds.append(_cpu_of_command(evaluate if name == "evaluate" else [name], folder))
+    best = {name: min(seconds) for name, seconds in times.items()}
     what = "calibrant evaluate of a CSV of 1,000 rows, CPU seconds"
     yield Ratio(what, f"{best['evaluate']:.2f} s", best["evaluate"], 0.7, at_least=False)
     both = f"{best['--version']:.2f} s against {best['--help']:.2f} s"
@@ -174,7 +174,7 @@ def ratios(runs: Runs) -> dict[str, Callable[[], Iterator[Ratio]]]:
     def one(make: Callable[[], Ratio]) -> Callable[[], Iterator[Ratio]]:
         return lambda: iter([make()])
 
-    found = {
+    measurements = {
         "evaluate": one(lambda: runs.against_baseline("evaluate, 1e6 rows, 499 replicates", EVALUATE, 6)),
         "90 groups": one(lambda: runs.against_baseline("evaluate, 90 miscalibrated groups of 1,111 rows", GROUPS, 50)),
         "compare": one(lambda: runs.against_baseline("compare, 3 models, 1e6 rows", COMPARE, 15)),
@@ -195,8 +195,8 @@ def ratios(runs: Runs) -> dict[str, Callable[[], Iterator[Ratio]]]:
     for count, least in ((2, 1.7), (16, 6)):
         if cores >= count:
             what = f"evaluate, 1e6 rows, 499 replicates, {count} cores against 1"
-            found[f"{count} cores"] = one(lambda c=count, w=what, x=least: runs.with_cores(w, EVALUATE, c, x))
-    return found
+            measurements[f"{count} cores"] = one(lambda c=count, w=what, x=least: runs.with_cores(w, EVALUATE, c, x))
+    return measurements
 
 
 def main() -> None:
@@ -209,26 +209,26 @@ def main() -> None:
     unknown = set(options.only) - set(chosen)
     if unknown:
         parser.error(f"--only takes {', '.join(chosen)}; got {', '.join(sorted(unknown))}")
-    found: list[Ratio] = []
+    measured: list[Ratio] = []
     for name, measure in chosen.items():
         if options.only and name not in options.only:
             continue
         for ratio in measure():
-            found.append(ratio)
+            measured.append(ratio)
             print(f"  {'ok  ' if ratio.is_met else 'MISS'}  {'; '.join(ratio.cells()[:-1])}", flush=True)
             if options.write:  # at once: a run of many minutes may be interrupted
                 write(options.write, [ratio])
-    if not all(ratio.is_met for ratio in found):
+    if not all(ratio.is_met for ratio in measured):
         raise SystemExit("A target was missed.")
 
 
-def write(path: Path, found: list[Ratio]) -> None:
+def write(path: Path, measured: list[Ratio]) -> None:
     """Write the table; lines of other measurements are kept."""
     header, lines = ["computation", "measured", "value", "target", "reached"], dict[str, list[str]]()
     if path.exists():
         with path.open(newline="") as file:
             lines = {row[0]: row for row in list(csv.reader(file))[1:]}
-    lines |= {ratio.what: ratio.cells() for ratio in found}
+    lines |= {ratio.what: ratio.cells() for ratio in measured}
     with path.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([header, *lines.values()])
 

@@ -98,34 +98,34 @@ def fill(store: str) -> list[cb.Monitor]:
 def stores() -> Iterator[dict[str, str]]:
     """Yield the addresses of an empty SQLite store and, if a server is found, of a PostgreSQL store."""
     with tempfile.TemporaryDirectory() as folder:
-        found = {"SQLite": str(Path(folder) / "store.db")}
+        addresses = {"SQLite": str(Path(folder) / "store.db")}
         if servers.why_no_postgresql() is not None:
-            yield found
+            yield addresses
             return
         with servers.postgresql(durable=True) as address:
             server = dict(part.split("=", 1) for part in address.split())
             url = f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}"
-            yield {**found, "PostgreSQL": url}
+            yield {**addresses, "PostgreSQL": url}
 
 
-def speeds(found: dict[str, str]) -> Iterator[list[str]]:
+def speeds(addresses: dict[str, str]) -> Iterator[list[str]]:
     """Yield rows per second of each store and size of batches, those of the plain INSERT, and their ratio."""
-    for name, store in found.items():
+    for name, store in addresses.items():
         for rows, batches in BATCHES:
             ours, plain = monitor_seconds(store, rows, batches), insert_seconds(store, rows, batches)
             total = rows * batches
             yield [name, f"{rows:,}", f"{total / ours:,.0f}", f"{total / plain:,.0f}", f"{plain / ours:.2f}"]
 
 
-def status_times(found: dict[str, str]) -> Iterator[list[str]]:
+def status_times(addresses: dict[str, str]) -> Iterator[list[str]]:
     """Yield the time of the status of all models, in each store, and how much of it is work of this process."""
-    for name, store in found.items():
+    for name, store in addresses.items():
         monitors = fill(store)
         started, worked = time.perf_counter(), time.process_time()
         for monitor in monitors:
             monitor.status()
-        seconds, own = time.perf_counter() - started, time.process_time() - worked
-        yield [name, f"{MODELS}", f"{WINDOWS}", f"{GROUPS}", f"{seconds:.2f}", f"{own:.2f}"]
+        seconds, cpu = time.perf_counter() - started, time.process_time() - worked
+        yield [name, f"{MODELS}", f"{WINDOWS}", f"{GROUPS}", f"{seconds:.2f}", f"{cpu:.2f}"]
 
 
 def write(name: str, header: list[str], rows: Iterator[list[str]]) -> None:
@@ -138,11 +138,11 @@ def write(name: str, header: list[str], rows: Iterator[list[str]]) -> None:
 
 def main() -> None:
     """Measure and write both tables."""
-    with stores() as found:
+    with stores() as addresses:
         names = ["store", "rows per batch", "rows per s", "INSERT, rows per s", "ratio"]
-        write("monitor_speed", names, speeds(found))
+        write("monitor_speed", names, speeds(addresses))
         names = ["store", "models", "windows", "groups", "status, s", "CPU s"]
-        write("monitor_status", names, status_times(found))
+        write("monitor_status", names, status_times(addresses))
 
 
 if __name__ == "__main__":

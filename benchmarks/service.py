@@ -39,11 +39,11 @@ HOURS_PER_SECOND = 1 / 20  # windows of an hour close every 20 seconds of the te
 
 def bodies(rng: np.random.Generator, n_rows: int, n: int = 50) -> list[dict[str, Any]]:
     """Return batches of rows with scores of three decimals."""
-    found = []
+    batches = []
     for _ in range(n):
         p = rng.random(n_rows).round(3)
-        found.append({"y": (rng.random(n_rows) < p).astype(int).tolist(), "p": p.tolist()})
-    return found
+        batches.append({"y": (rng.random(n_rows) < p).astype(int).tolist(), "p": p.tolist()})
+    return batches
 
 
 def send_batches(port: int, number: int, seconds: float, n_rows: int, pause: float, out: Any) -> None:
@@ -86,18 +86,18 @@ def measure_rate(service: ServiceProcess, *, clients: int, seconds: float, n_row
         for i in range(clients)
     ]
     begun = os.times()
-    for each in workers:
-        each.start()
+    for worker in workers:
+        worker.start()
     results = [out.get() for _ in workers]
-    for each in workers:
-        each.join()
-    latencies = np.concatenate([found[0] for found in results]) * 1000
-    acknowledged = sum(found[1] for found in results)
+    for worker in workers:
+        worker.join()
+    latencies = np.concatenate([result[0] for result in results]) * 1000
+    acknowledged = sum(result[1] for result in results)
     with cb.MonitorClient(service.url, model=MODEL) as client:
         stored = client.status()["n_rows"] - before
     statuses: dict[int, int] = {}
-    for _, _, found in results:
-        for status, count in found.items():
+    for _, _, result in results:
+        for status, count in result.items():
             statuses[status] = statuses.get(status, 0) + count
     return {
         "clients": clients,
@@ -123,7 +123,7 @@ def measure_memory(service: ServiceProcess, *, requests: int, seed: int) -> dict
     rng, draw = np.random.default_rng(seed), random.Random(seed)
     rows = bodies(rng, 10)
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
-    own, statuses, memory = f"/v1/models/{MODEL}", {}, []
+    model, statuses, memory = f"/v1/models/{MODEL}", {}, []
     begun = time.monotonic()
     for i in range(requests):
         if i % (requests // 20) == 0:
@@ -132,17 +132,17 @@ def measure_memory(service: ServiceProcess, *, requests: int, seed: int) -> dict
         headers = {"Content-Type": "application/json"}
         if kind < 0.1:
             day = np.datetime64("2026-02-01T00:00") + np.timedelta64(i // 100, "m")
-            request = ("POST", f"{own}/observations", json.dumps({**rows[i % 50], "time": str(day)}))
+            request = ("POST", f"{model}/observations", json.dumps({**rows[i % 50], "time": str(day)}))
         elif kind < 0.15:
-            request = ("POST", f"{own}/observations", '{"y": [1], "p": [2], "time": "2026-01-01"}')
+            request = ("POST", f"{model}/observations", '{"y": [1], "p": [2], "time": "2026-01-01"}')
         elif kind < 0.2:
-            request = ("GET", f"{own}/status", None)
+            request = ("GET", f"{model}/status", None)
         elif kind < 0.25:
             request = ("GET", f"/v1/models/none{i}/status", None)
         elif kind < 0.3:
             request = ("GET", f"/path{i}?token=cbt_x_{i}", None)
         else:
-            request = ("GET", ("/v1/health", "/v1/models", f"{own}/alarms")[i % 3], None)
+            request = ("GET", ("/v1/health", "/v1/models", f"{model}/alarms")[i % 3], None)
         connection.request(*request, headers)
         answer = connection.getresponse()
         answer.read()
@@ -166,18 +166,18 @@ def slow_clients(port: int, n: int) -> Iterator[list[socket.socket]]:
         f"{head}Content-Length: 1000\r\n\r\n{{".encode(),
         f"GET /v1/models/{MODEL}/history?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 20,
     )
-    found = []
+    connections = []
     for start in starts:
         for _ in range(n):
             connection = socket.socket()
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", port))
             connection.sendall(start)
-            found.append(connection)
+            connections.append(connection)
     try:
-        yield found
+        yield connections
     finally:
-        for connection in found:
+        for connection in connections:
             connection.close()
 
 
@@ -234,8 +234,8 @@ def main() -> None:
     chosen = [options]
     if options.kind is None:
         chosen = [parser.parse_args(arguments, argparse.Namespace(**vars(options))) for arguments in DEFAULTS]
-    for each in chosen:
-        results.append(run(each))
+    for measurement in chosen:
+        results.append(run(measurement))
         options.out.write_text(json.dumps(results, indent=1) + "\n")
         print(json.dumps(results[-1], indent=1))
     service_results.main()

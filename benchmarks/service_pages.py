@@ -54,10 +54,10 @@ class Stopwatch:
 def measure(service: ServiceProcess, models: int) -> dict[str, float]:
     """Return processor times per page in milliseconds."""
     watch = Stopwatch(service)
-    found = {"overview_first": watch.milliseconds(["/"]), "overview": watch.milliseconds(["/"] * 50)}
+    times = {"overview_first": watch.milliseconds(["/"]), "overview": watch.milliseconds(["/"] * 50)}
     watch.milliseconds(["/model?name=model-000"])  # imports the drawing library
     pages = [f"/model?name=model-{number:03}" for number in range(1, min(models, 20))]
-    return found | {"model_drawn": watch.milliseconds(pages), "model": watch.milliseconds(pages * 5)}
+    return times | {"model_drawn": watch.milliseconds(pages), "model": watch.milliseconds(pages * 5)}
 
 
 def main() -> None:
@@ -75,16 +75,16 @@ def main() -> None:
         service = ServiceProcess(store, Path(place))
         service.start()
         try:
-            found, memory = measure(service, given.models), service.memory()
+            times, memory = measure(service, given.models), service.memory()
         finally:
             service.stop()
     cells = given.models * given.days * len(GROUPS)
     rows = [
         ("models; windows and groups of each", f"{given.models}; {given.days} and {len(GROUPS)}"),
-        ("list of models for the first time", f"{found['overview_first']:,.0f} ms"),
-        ("list of models again", f"{found['overview']:,.0f} ms"),
-        ("page of a model after a change (figures are drawn)", f"{found['model_drawn']:,.0f} ms"),
-        ("page of a model again", f"{found['model']:,.0f} ms"),
+        ("list of models for the first time", f"{times['overview_first']:,.0f} ms"),
+        ("list of models again", f"{times['overview']:,.0f} ms"),
+        ("page of a model after a change (figures are drawn)", f"{times['model_drawn']:,.0f} ms"),
+        ("page of a model again", f"{times['model']:,.0f} ms"),
         ("resident memory of the service after that", f"{memory / 1024:,.0f} MiB"),
         ("size of the SQLite store per window and group", f"{size / cells:,.0f} bytes"),
     ]

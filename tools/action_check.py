@@ -35,10 +35,10 @@ def requirement(package: str, source: str) -> str:
 def _file(package: str) -> str:
     """Return the one file or folder that the pattern names, with its extras."""
     pattern, extras = re.fullmatch(rf"(.*?)(?:{EXTRAS})?", package).groups()  # type: ignore[union-attr]
-    found = sorted(glob.glob(pattern))
-    if len(found) != 1:
-        raise SystemExit(f"The input package must name one file; got {pattern!r}, which names {len(found)}: {found}.")
-    return f"{found[0]}{_with_cli(extras)}"
+    files = sorted(glob.glob(pattern))
+    if len(files) != 1:
+        raise SystemExit(f"The input package must name one file; got {pattern!r}, which names {len(files)}: {files}.")
+    return f"{files[0]}{_with_cli(extras)}"
 
 
 def _with_cli(extras: str | None) -> str:
@@ -49,10 +49,10 @@ def _with_cli(extras: str | None) -> str:
 def command(environment: dict[str, str]) -> list[str]:
     """Return the call of `calibrant check`."""
     results = [
-        each
+        part
         for name, option in FILES_OF_RESULTS.items()
         if environment.get(name)
-        for each in (option, environment[name])
+        for part in (option, environment[name])
     ]
     files, arguments = (shlex.split(environment.get(name, "")) for name in ("FILES", "ARGUMENTS"))
     return [sys.executable, "-m", "calibrant", "check", *files, *arguments, *results, "--force"]
@@ -94,8 +94,8 @@ def _append(path: str | None, text: str) -> None:
 def main(step: str, environment: dict[str, str]) -> int:
     """Run one step of the action."""
     if sys.version_info < LOWEST_PYTHON:
-        found = ".".join(map(str, sys.version_info[:2]))
-        raise SystemExit(f"Calibrant needs Python 3.11 or later; got {found}. Add a step actions/setup-python before.")
+        python = ".".join(map(str, sys.version_info[:2]))
+        raise SystemExit(f"Calibrant needs Python 3.11 or later; got {python}. Add a step actions/setup-python before.")
     if step == "install":
         wanted = requirement(environment.get("PACKAGE", ""), environment["SOURCE"])
         return subprocess.run([sys.executable, "-m", "pip", "install", wanted], check=False).returncode

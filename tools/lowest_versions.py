@@ -19,13 +19,13 @@ def lower_bounds(root: Path = ROOT) -> dict[str, Version]:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     stated = [
         *project["dependencies"],
-        *(each for extra in project["optional-dependencies"].values() for each in extra),
+        *(line for extra in project["optional-dependencies"].values() for line in extra),
     ]
-    found: dict[str, Version] = {}
-    for each in map(Requirement, stated):
-        for bound in each.specifier:
-            found[each.name] = max(found.get(each.name, Version("0")), Version(bound.version))
-    return found
+    bounds: dict[str, Version] = {}
+    for requirement in map(Requirement, stated):
+        for bound in requirement.specifier:
+            bounds[requirement.name] = max(bounds.get(requirement.name, Version("0")), Version(bound.version))
+    return bounds
 
 
 def main() -> None:

@@ -27,11 +27,11 @@ def release_notes(tag: str, root: Path = ROOT) -> str:
     version = package_version(root)
     if tag != f"v{version}":
         raise SystemExit(f"The tag must be v{version}, the version of src/calibrant/versions.py; got {tag}.")
-    found = sections((root / "CHANGELOG.md").read_text(encoding="utf-8"))
-    title = next((each for each in found if each.split()[0] == version), None)
+    versions = sections((root / "CHANGELOG.md").read_text(encoding="utf-8"))
+    title = next((heading for heading in versions if heading.split()[0] == version), None)
     if title is None or not re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d{{2}}-\d{{2}}\)", title):
         raise SystemExit(f"CHANGELOG.md must have a heading '{version} (YYYY-MM-DD)'; got {title!r}.")
-    return found[title] + "\n"
+    return versions[title] + "\n"
 
 
 if __name__ == "__main__":

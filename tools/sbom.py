@@ -21,19 +21,19 @@ def normalize(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def needed(name: str, found: dict[str, metadata.Distribution]) -> dict[str, metadata.Distribution]:
+def needed(name: str, distributions: dict[str, metadata.Distribution]) -> dict[str, metadata.Distribution]:
     """Return the installed distributions that one needs, directly or not; extras are included where installed."""
-    if name in found:
-        return found
+    if name in distributions:
+        return distributions
     try:
-        found[name] = metadata.distribution(name)
+        distributions[name] = metadata.distribution(name)
     except metadata.PackageNotFoundError:
-        return found
-    for requirement in found[name].requires or []:
-        is_own = name == "calibrant"
-        if is_own or "extra ==" not in requirement:
-            needed(normalize(re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]), found)
-    return found
+        return distributions
+    for requirement in distributions[name].requires or []:
+        is_calibrant = name == "calibrant"
+        if is_calibrant or "extra ==" not in requirement:
+            needed(normalize(re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]), distributions)
+    return distributions
 
 
 def licence(distribution: metadata.Distribution) -> list[dict[str, Any]]:
@@ -61,9 +61,9 @@ def component(name: str, distribution: metadata.Distribution) -> dict[str, Any]:
 
 def bill() -> dict[str, Any]:
     """Return the bill of materials."""
-    found = needed("calibrant", {})
-    main = component("calibrant", found.pop("calibrant"))
-    others = [component(name, found[name]) for name in sorted(found)]
+    distributions = needed("calibrant", {})
+    main = component("calibrant", distributions.pop("calibrant"))
+    others = [component(name, distributions[name]) for name in sorted(distributions)]
     linked = [
         {"type": "library", "bom-ref": f"linked:{name}", "name": name, "licenses": [{"license": {"id": identifier}}]}
         for name, identifier in LINKED.items()
@@ -75,7 +75,7 @@ def bill() -> dict[str, Any]:
         "metadata": {"component": main},
         "components": [*others, *linked],
         "dependencies": [
-            {"ref": main["bom-ref"], "dependsOn": [each["bom-ref"] for each in [*others, *linked]]},
+            {"ref": main["bom-ref"], "dependsOn": [part["bom-ref"] for part in [*others, *linked]]},
         ],
     }
 

@@ -129,7 +129,7 @@ def postgresql(*, durable: bool = False) -> Iterator[str]:
         subprocess.run(make, check=True, capture_output=True, user=user, cwd="/")
         settings = [f"listen_addresses={HOST}", f"port={port}", f"unix_socket_directories={folder}"]
         settings += [] if durable else ["fsync=off"]
-        command = [programs / "postgres", "-D", data, *(part for each in settings for part in ("-c", each))]
+        command = [programs / "postgres", "-D", data, *(part for setting in settings for part in ("-c", setting))]
         with (folder / "log").open("wb") as out:
             server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, user=user, cwd="/")
         try:
@@ -201,9 +201,9 @@ def _find_program(name: str) -> str | None:
 
 
 def _postgresql_folder() -> Path | None:
-    found = shutil.which("initdb")
-    if found and shutil.which("postgres", path=str(Path(found).parent)):
-        return Path(found).parent
+    initdb = shutil.which("initdb")
+    if initdb and shutil.which("postgres", path=str(Path(initdb).parent)):
+        return Path(initdb).parent
     return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None, key=lambda path: int(path.parent.name))
 
 
@@ -217,8 +217,8 @@ def _wait_for(log: Path, pattern: str, seconds: float = 60) -> str:
     """Wait for the line that a server prints when it is ready."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        found = re.search(pattern, log.read_text(errors="replace"))
-        if found:
-            return found.group()
+        line = re.search(pattern, log.read_text(errors="replace"))
+        if line:
+            return line.group()
         time.sleep(0.1)
     raise RuntimeError(f"a server did not start in {seconds:g} seconds:\n{log.read_text(errors='replace')[-2000:]}")

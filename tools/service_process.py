@@ -27,8 +27,8 @@ SECRET = "whsec_" + base64.b64encode(b"secret of the tests of the service").deco
 
 def free_port() -> int:
     """Return a port on which nobody listens."""
-    with socket.create_server((servers.HOST, 0)) as own:
-        return int(own.getsockname()[1])
+    with socket.create_server((servers.HOST, 0)) as probe:
+        return int(probe.getsockname()[1])
 
 
 @dataclass

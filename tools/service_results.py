@@ -37,22 +37,22 @@ def rates(results: list[dict[str, Any]]) -> str:
         "stored",
     ]
     rows = [header]
-    for each in results:
+    for result in results:
         rows.append(
             [
-                _NAMES[each["store"]],
-                str(each["clients"]),
-                str(each["rows_per_request"]),
-                f"{each['requests_per_second']:.0f}",
-                f"{each['rows_per_second']:,.0f}",
-                f"{each['p50_ms']:.0f} ms",
-                f"{each['p99_ms']:.0f} ms",
-                f"{each['rows_acknowledged']:,} rows",
-                f"{each['rows_stored']:,} rows",
+                _NAMES[result["store"]],
+                str(result["clients"]),
+                str(result["rows_per_request"]),
+                f"{result['requests_per_second']:.0f}",
+                f"{result['rows_per_second']:,.0f}",
+                f"{result['p50_ms']:.0f} ms",
+                f"{result['p99_ms']:.0f} ms",
+                f"{result['rows_acknowledged']:,} rows",
+                f"{result['rows_stored']:,} rows",
             ]
         )
-    seconds = sorted({f"{each['seconds']:g}" for each in results})
-    load = sorted({each["load_average_before"] for each in results})
+    seconds = sorted({f"{result['seconds']:g}" for result in results})
+    load = sorted({result["load_average_before"] for result in results})
     text = (
         f"Observations from clients on the same machine, for {' and '.join(seconds)} seconds "
         "(``make bench NAME=service``). Two cores, which the service shared with the clients and with other programs: "
@@ -65,9 +65,9 @@ def rates(results: list[dict[str, Any]]) -> str:
 def slow(results: list[dict[str, Any]]) -> str:
     """Return the sentences on slow clients."""
     lines = []
-    for each in results:
-        alone, beside = each["without"], each["with"]
-        slow, asked = each["slow_clients"], 5 * each["slow_clients"]
+    for result in results:
+        alone, beside = result["without"], result["with"]
+        slow, asked = result["slow_clients"], 5 * result["slow_clients"]
         lines.append(
             f"{slow:,} further connections that send nothing, half a request or an endless body, or ask for {asked:,} "
             f"histories at once and do not read the answers: p99 of the others {beside['p99_ms']:.0f} ms "
@@ -80,12 +80,12 @@ def slow(results: list[dict[str, Any]]) -> str:
 def memory(results: list[dict[str, Any]]) -> str:
     """Return the sentences on memory."""
     lines = []
-    for each in results:
-        values = each["memory_mb"]
+    for result in results:
+        values = result["memory_mb"]
         middle = len(values) // 2
         lines.append(
-            f"Memory of the service over {each['requests']:,} requests of all kinds: {values[0]:.0f} MB at the start, "
-            f"{values[middle]:.0f} MB after half of them, {values[-1]:.0f} MB at the end."
+            f"Memory of the service over {result['requests']:,} requests of all kinds: {values[0]:.0f} MB at the "
+            f"start, {values[middle]:.0f} MB after half of them, {values[-1]:.0f} MB at the end."
         )
     return "\n\n".join(lines)
 
@@ -104,9 +104,9 @@ def kills(results: list[dict[str, Any]]) -> str:
         "entries_lost": "not received",
     }
     rows = [["store", *columns.values()]]
-    for store in dict.fromkeys(each["store"] for each in results):
-        own = [each for each in results if each["store"] == store]
-        rows.append([_NAMES[store], *(f"{sum(each[name] for each in own):,}" for name in columns)])
+    for store in dict.fromkeys(result["store"] for result in results):
+        runs = [result for result in results if result["store"] == store]
+        rows.append([_NAMES[store], *(f"{sum(result[name] for result in runs):,}" for name in columns)])
     text = (
         "The service killed (SIGKILL) under load and started again (``make kill NAME=service``). Clients repeat a "
         "batch until it is acknowledged. The receiver refuses every seventh request and deduplicates by id."
@@ -119,9 +119,9 @@ def main() -> None:
     load, killed = read("service_load.json"), read("service_kill.json")
     parts = []
     for kind, write in (("rate", rates), ("slow", slow), ("memory", memory)):
-        found = [each for each in load if each["measurement"] == kind]
-        if found:
-            parts.append(write(found))
+        measured = [result for result in load if result["measurement"] == kind]
+        if measured:
+            parts.append(write(measured))
     if killed:
         parts.append(kills(killed))
     (STUDIES / "service.txt").write_text("\n\n".join(parts) + "\n")

@@ -39,7 +39,7 @@ def installed_wheel(folder: Path) -> Path:
     tags = {line.removeprefix("Tag: ") for line in text.splitlines() if line.startswith("Tag: ")}
     for wheel in folder.glob(f"calibrant-{importlib.metadata.version('calibrant')}-*.whl"):
         python, abi, platforms = wheel.stem.split("-")[-3:]
-        if tags & {f"{python}-{abi}-{each}" for each in platforms.split(".")}:
+        if tags & {f"{python}-{abi}-{platform_tag}" for platform_tag in platforms.split(".")}:
             return wheel
     raise SystemExit(f"{folder} must hold the wheel that is installed, with one of the tags {sorted(tags)}.")
 
@@ -89,11 +89,11 @@ def report(folder: Path, tests: Path) -> dict[str, object]:
 def write(path: Path, row: dict[str, object]) -> None:
     """Put the row into the table, in the place of an older one of the same Python."""
     old = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
-    rows = [each for each in old if (each["python"], each["gil"]) != (row["python"], row["gil"])] + [row]
+    rows = [line for line in old if (line["python"], line["gil"]) != (row["python"], row["gil"])] + [row]
     with path.open("w", encoding="utf-8", newline="") as out:
         writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(sorted(rows, key=lambda each: (str(each["python"]), str(each["gil"]))))
+        writer.writerows(sorted(rows, key=lambda line: (str(line["python"]), str(line["gil"]))))
 
 
 def main() -> None:

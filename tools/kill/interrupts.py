@@ -114,13 +114,13 @@ def measure(call: str, moments: int, chosen: random.Random) -> dict[str, object]
         folder = Path(name)
         write_rows(folder, call)
         whole = Child(folder, call).last()
-        found = list[Seconds]()
-        while len(found) < moments:
+        delays = list[Seconds]()
+        while len(delays) < moments:
             took = Child(folder, call).interrupt(chosen.uniform(0, whole.clock))
-            found += [] if took is None else [took]
+            delays += [] if took is None else [took]
             print(call, took, flush=True)
-    times = [each for column in zip(*found, strict=True) for each in (statistics.median(column), max(column))]
-    numbers = (round(each, 2) for each in (*whole, moments, *times))
+    times = [number for column in zip(*delays, strict=True) for number in (statistics.median(column), max(column))]
+    numbers = (round(number, 2) for number in (*whole, moments, *times))
     return dict(zip(FIELDS, (call, ROWS[call], *numbers), strict=True))
 
 
@@ -139,7 +139,7 @@ def main() -> None:
         with OUT.open("w", newline="") as file:
             table = csv.DictWriter(file, FIELDS, lineterminator="\n")
             table.writeheader()
-            table.writerows(rows[each] for each in CALLS if each in rows)
+            table.writerows(rows[name] for name in CALLS if name in rows)
         print(rows[call], flush=True)
 
 

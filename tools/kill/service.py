@@ -153,11 +153,11 @@ def _wait_for_batches(clients: list[Client], n: int) -> None:
 
 
 def _wait_for_deliveries(store: str, seconds: float = 120) -> None:
-    own, deadline = Store(store), time.monotonic() + seconds
+    opened, deadline = Store(store), time.monotonic() + seconds
     delivered = sa.select(schema.deliveries.c.outbox_id).where(schema.deliveries.c.state == "delivered")
     query = sa.select(sa.func.count()).where(schema.outbox.c.id.not_in(delivered))
     while time.monotonic() < deadline:
-        with own.read() as connection:
+        with opened.read() as connection:
             if not connection.execute(query).scalar_one():
                 return
         time.sleep(0.5)
@@ -172,10 +172,10 @@ def check(store: str, receiver: Receiver, clients: list[Client], n_kills: int, k
             if not batches:
                 continue
             table = cb.Monitor(store, model=model).table()
-            found = dict(zip(np.rint(table.score * SCORES).astype(int).tolist(), table.n.tolist(), strict=True))
+            stored = dict(zip(np.rint(table.score * SCORES).astype(int).tolist(), table.n.tolist(), strict=True))
             expected = {batch + 1: len(rows(batch)[0]) for batch in batches}
-            lost += sum(found.get(score, 0) < n for score, n in expected.items())
-            twice += sum(n > expected.get(score, n) for score, n in found.items())
+            lost += sum(stored.get(score, 0) < n for score, n in expected.items())
+            twice += sum(n > expected.get(score, n) for score, n in stored.items())
     with Store(store).read() as connection:
         entries = set(connection.execute(sa.select(schema.outbox.c.id)).scalars())
         alarms = connection.execute(sa.select(sa.func.count()).select_from(schema.alarms)).scalar_one()
