@@ -44,7 +44,7 @@ _lazy = _LazyNames(
         "metrics.proper_scores": "brier log_loss",
         "metrics.registry": "METRICS",
         "monitor.client": "MonitorClient",
-        "monitor.model_monitor": "Monitor",
+        "monitor.model": "Monitor",
         "results.comparison": "Comparison",
         "results.evaluation": "Evaluation",
         "results.settings": "AbsoluteMargin",

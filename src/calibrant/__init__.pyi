@@ -59,7 +59,7 @@ from calibrant.metrics.proper_scores import brier as brier
 from calibrant.metrics.proper_scores import log_loss as log_loss
 from calibrant.metrics.registry import METRICS as METRICS
 from calibrant.monitor.client import MonitorClient as MonitorClient
-from calibrant.monitor.model_monitor import Monitor as Monitor
+from calibrant.monitor.model import Monitor as Monitor
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.evaluation import Evaluation as Evaluation
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin

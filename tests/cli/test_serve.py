@@ -14,8 +14,7 @@ for library in ("click", "rich", "duckdb", "pyarrow", "sqlalchemy", "starlette",
     pytest.importorskip(library, reason=f"{library} is not installed")
 
 import calibrant as cb  # noqa: E402
-from calibrant.monitor.audit_log import read_audit  # noqa: E402
-from calibrant.monitor.store import Store  # noqa: E402
+from calibrant.monitor.store import Store, read_audit  # noqa: E402
 
 STORE = ("--store", "monitor.db")
 

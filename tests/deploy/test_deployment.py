@@ -205,7 +205,7 @@ def test_each_metric_of_dashboard_and_alerts_exists(tmp_path):
     pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
     from prometheus_client.parser import text_string_to_metric_families
 
-    from calibrant.monitor.service.authorization import Access
+    from calibrant.monitor.service.access_tokens import Access
     from calibrant.monitor.service.prometheus_metrics import scrape
     from calibrant.monitor.service.running_service import Service
     from calibrant.monitor.service.service_settings import ServiceSettings

@@ -15,12 +15,11 @@ from calibrant import InputError
 from calibrant.inference import EProcess
 from calibrant.inference.sequential.e_processes import Evidence
 from calibrant.monitor import schema
-from calibrant.monitor.audit_log import read_audit, record_audit
+from calibrant.monitor.alarms import list_silences, silence_model
+from calibrant.monitor.model_queries import read_states, read_summaries
 from calibrant.monitor.model_settings import ModelSettings
-from calibrant.monitor.model_summaries import read_states, read_summaries
-from calibrant.monitor.silences import list_silences, silence_model
-from calibrant.monitor.store import Store
-from calibrant.monitor.stored_values import RULES, StoredValue, StoreError
+from calibrant.monitor.schema import RULES, StoredValue, StoreError
+from calibrant.monitor.store import Store, read_audit, record_audit
 
 prometheus = pytest.importorskip(
     "calibrant.monitor.service.prometheus_metrics", reason="prometheus-client is not installed"

@@ -19,7 +19,7 @@ from calibrant import InputError
 from calibrant.monitor import schema
 from calibrant.monitor import store as stores
 from calibrant.monitor.cells import decode_table, encode_table
-from calibrant.monitor.stored_values import StoreError
+from calibrant.monitor.schema import StoreError
 from tools import servers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -69,7 +69,7 @@ def demo(folder: str | None, force: bool, monitor: bool, browser: bool, duration
 
 
 def _show_monitor(place: Path, force: bool, browser: bool, duration: float | None) -> None:
-    from calibrant.cli.monitor_demo import STORE, run_monitor_demo
+    from calibrant.cli.serve import STORE, run_monitor_demo
 
     check_outputs(str(place / STORE), force=force)
     for old in place.glob(f"{STORE}*"):  # with the files of its write-ahead log

@@ -1,10 +1,9 @@
-"""``calibrant monitor``: store rows, show status and history, write the page and the export."""
+"""``calibrant monitor``: store rows, show status and history, handle alarms, export and forget."""
 
 import json
 import re
 from collections.abc import Sequence
-from datetime import timedelta
-from importlib import import_module
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,27 +15,15 @@ from calibrant.cli.command_group import CommandGroup
 from calibrant.cli.inputs import Source
 from calibrant.cli.options import Decorator, force_option, input_options, parse_step
 from calibrant.cli.outputs import check_outputs, write_text
+from calibrant.cli.user_name import command_line_user
 
 if TYPE_CHECKING:
-    from calibrant.monitor.model_monitor import Monitor
+    from calibrant.monitor.model import Monitor
     from calibrant.monitor.status import Status
     from calibrant.monitor.store import Store
 
-__all__ = [
-    "check_store",
-    "existing_model",
-    "model_option",
-    "monitor",
-    "parse_duration",
-    "store_of_model",
-    "store_option",
-]
+__all__ = ["check_store", "monitor", "parse_duration", "store_option"]
 
-# Commands of other modules, which are loaded when they are called.
-_MODULES = {
-    **dict.fromkeys(("acknowledge", "silence"), "calibrant.cli.monitor_alarms"),
-    **dict.fromkeys(("forget", "compact", "delete"), "calibrant.cli.monitor_retention"),
-}
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -75,20 +62,7 @@ def _settings_options(command: Any) -> Any:
     return command
 
 
-class _Commands(CommandGroup):
-    """The commands of this module, and those of others, which are imported when they run."""
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        return [*super().list_commands(context), *_MODULES]
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in _MODULES:
-            return super().get_command(context, name)
-        command: click.Command = getattr(import_module(_MODULES[name]), name)
-        return command
-
-
-@click.group(cls=_Commands)
+@click.group(cls=CommandGroup)
 def monitor() -> None:
     """Monitor calibration over time, with alarms that stay valid however often one looks.
 
@@ -128,7 +102,7 @@ def observe(
             Argument("p") + " must be given once, and rows must have no weights or frequencies.",
             hint="Monitor each score as a model of its own: --model NAME.",
         )
-    from calibrant.monitor.model_monitor import Monitor
+    from calibrant.monitor.model import Monitor
     from calibrant.monitor.observations import RowChunk
 
     rows = source.read_rows(time, *group)
@@ -308,14 +282,14 @@ def _models(store: str, model: str | None) -> list[str]:
 
 
 def _open(store: str, model: str) -> "Monitor":
-    from calibrant.monitor.model_monitor import Monitor
+    from calibrant.monitor.model import Monitor
 
     return Monitor(store, model=model)
 
 
 def _status(store: str, model: str, version: str | None) -> "Status":
     """Return the status of a model; an error about what the store has of it names the model."""
-    from calibrant.monitor.stored_values import StoreError
+    from calibrant.monitor.schema import StoreError
 
     try:
         return _open(store, model).status(version=version)
@@ -352,3 +326,124 @@ def _gates(found: "Status") -> list[Any]:
 
 def _json(result: dict[str, Any]) -> str:
     return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+_reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why; it is stored.")
+
+
+@monitor.command
+@store_option
+@model_option
+@click.option("--alarm", type=int, required=True, metavar="ID", help="The number of the alarm, as status shows it.")
+@_reason_option
+def acknowledge(store: str, model: str, alarm: int, reason: str) -> None:
+    """Acknowledge an alarm with a reason. It stays in the list of alarms.
+
+    \b
+      calibrant monitor acknowledge --store monitor.db --model churn --alarm 3 --reason "new price list"
+    """
+    own = existing_model(store, model)
+    from calibrant.monitor.store import record_audit
+
+    with own.store.transaction():
+        own.acknowledge(alarm, reason)
+        record_audit(own.store, command_line_user(), "acknowledge alarm", model, alarm=alarm, reason=reason)
+    click.echo(f"alarm {alarm} is acknowledged")
+
+
+@monitor.command
+@store_option
+@model_option
+@click.option("--for", "duration", type=parse_duration, metavar="TIME", help="How long: 90m, 36h, 2d.")
+@click.option("--reason", metavar="TEXT", help="Why; it is stored.")
+@click.option("--end", type=int, metavar="ID", help="End this silence now.")
+def silence(store: str, model: str, duration: timedelta | None, reason: str | None, end: int | None) -> None:
+    """Send no notifications of a model's alarms for some time; without options list its silences.
+
+    Alarms are raised and listed as before. Those that nobody acknowledged are sent when the silence is over.
+
+    \b
+      calibrant monitor silence --store monitor.db --model churn --for 2d --reason "migration of the labels"
+      calibrant monitor silence --store monitor.db --model churn --end 1
+    """
+    own = existing_model(store, model).store
+    from calibrant.monitor.alarms import end_silence, list_silences, silence_model
+    from calibrant.monitor.store import record_audit
+
+    who = command_line_user()
+    if end is not None:
+        with own.transaction():
+            end_silence(own, model, end)
+            record_audit(own, who, "end silence", model, silence=end)
+        click.echo(f"silence {end} is over")
+    elif duration is not None:
+        if reason is None:
+            raise InputError(Argument("reason") + " must be given.")
+        with own.transaction():
+            found = silence_model(own, model, datetime.now(UTC) + duration, reason, who)
+            detail = {"silence": found.id, "until": found.until.isoformat(), "reason": reason}
+            record_audit(own, who, "silence model", model, **detail)
+        click.echo(f"silence {found.id} until {found.until:%Y-%m-%d %H:%M} UTC")
+    else:
+        for each in list_silences(own, model):
+            state = "active" if each.active else "over"
+            click.echo(f"silence {each.id}: {state}, until {each.until:%Y-%m-%d %H:%M} UTC: {printable(each.reason)}")
+
+
+@monitor.command
+@store_option
+@model_option
+@click.option("--before", required=True, metavar="TIME", help="End of the last window to merge, such as 2026-01-31.")
+def forget(store: str, model: str, before: str) -> None:
+    """Merge the tables of old windows; delete old predictions and the ids of old batches. Evidence stays.
+
+    \b
+      calibrant monitor forget --store monitor.db --model churn --before 2026-01-31
+    """
+    from calibrant.monitor.store import record_audit
+
+    own = existing_model(store, model)
+    with own.store.transaction():
+        merged = own.forget(before)
+        record_audit(own.store, command_line_user(), "forget windows", model, before=before)
+    click.echo(f"{merged:,} tables were merged")
+
+
+@monitor.command
+@store_option
+@model_option
+@click.option("--resolution", required=True, type=parse_step, metavar="STEP", help="Such as 2**-20.")
+def compact(store: str, model: str, resolution: float) -> None:
+    """Round the scores of closed windows, which takes less space. Evidence stays.
+
+    \b
+      calibrant monitor compact --store monitor.db --model churn --resolution 2**-20
+    """
+    from calibrant.monitor.store import record_audit
+
+    own = existing_model(store, model)
+    with own.store.transaction():
+        before, after = own.compact(resolution)
+        record_audit(own.store, command_line_user(), "compact windows", model, resolution=resolution)
+    click.echo(f"{before:,} distinct scores became {after:,}")
+
+
+@monitor.command
+@store_option
+@click.option("--model", required=True, metavar="NAME", help="The model.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(store: str, model: str, yes: bool) -> None:
+    """Delete a model with all its data.
+
+    \b
+      calibrant monitor delete --store monitor.db --model churn
+    """
+    from calibrant.monitor.store import record_audit
+
+    own = store_of_model(store, model)
+    if not yes:
+        click.confirm(f"Delete model {printable(model)!r} with all its data?", abort=True, err=True)
+    with own.transaction():
+        own.delete(model)
+        record_audit(own, command_line_user(), "delete model", model)
+    click.echo(f"model {printable(model)} is deleted")

@@ -10,8 +10,10 @@ _lazy = _LazyNames(
         "_support.errors": "CalibrantWarning InputError MissingExtraError UnknownArgumentError",
         "_support.logistic": "NotConvergedError",
         "monitor.client": "ServiceError",
-        "monitor.conflicts": "BatchConflictError DeletedModelError SettingsConflictError",
-        "monitor.stored_values": "StoreError",
+        "monitor.model": "DeletedModelError",
+        "monitor.model_settings": "SettingsConflictError",
+        "monitor.recording": "BatchConflictError",
+        "monitor.schema": "StoreError",
     },
     needs=_MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy"),
 )

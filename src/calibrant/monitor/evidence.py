@@ -17,7 +17,7 @@ from calibrant.monitor import schema
 from calibrant.monitor.cells import CellKey, table_sums
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP
-from calibrant.monitor.stored_values import check_stream, damaged
+from calibrant.monitor.schema import check_stream, damaged, stream_key
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "group_weights",
     "level_of_groups",
     "log_threshold",
-    "stream_key",
 ]
 
 WHOLE = ""
@@ -47,11 +46,6 @@ def log_threshold(alpha: float, ordinal: int = 1) -> float:
 def level_of_groups(alpha: float, ordinal: int = 1) -> float:
     """Return the level of e-BH over the groups of a version: one half of its share of alpha."""
     return alpha * version_share(ordinal) / 2
-
-
-def stream_key(group: str, event: str) -> str:
-    """Return the key of a stream: that of the group, or one for an event of the group, which no group has."""
-    return group if event == NO_EVENT else f"event {event} of {group}"
 
 
 @dataclass

@@ -10,14 +10,27 @@ from calibrant._support.errors import Argument, InputError, check_share
 from calibrant._support.plain_data import has_type
 from calibrant.inference.sequential.e_processes import EProcess
 from calibrant.monitor import events
-from calibrant.monitor.conflicts import SettingsConflictError
-from calibrant.monitor.stored_values import damaged, read_json
+from calibrant.monitor.schema import damaged, read_json
 from calibrant.monitor.time_windows import WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
-__all__ = ["LEAST_ALPHA", "ModelSettings"]
+__all__ = ["LEAST_ALPHA", "ModelSettings", "SettingsConflictError"]
 
 LEAST_ALPHA = 1e-12
+
+
+class SettingsConflictError(InputError):
+    """A given setting differs from the stored one.
+
+    See Also
+    --------
+    Monitor, BatchConflictError
+
+    Examples
+    --------
+    >>> issubclass(SettingsConflictError, InputError)
+    True
+    """
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,63 @@
-"""Writing rows into windows: late rows, the clock of each version, and the closing of windows."""
+"""Writing rows into windows: batches, predictions and outcomes, late rows, clocks, and the closing of windows."""
 
-from collections.abc import Collection
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
+from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Ints
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor import schema
 from calibrant.monitor.cells import CellKey, cell_row, load_cells
 from calibrant.monitor.evidence import WHOLE, EvidenceRecorder
 from calibrant.monitor.model_settings import ModelSettings
-from calibrant.monitor.observations import NO_EVENT, NO_GROUP, Chunk
-from calibrant.monitor.stored_values import damaged
-from calibrant.tables.score_table import ScoreTable
+from calibrant.monitor.observations import NO_EVENT, NO_GROUP, Chunk, RowChunk, check_name, read_groups
+from calibrant.monitor.schema import damaged
+from calibrant.monitor.time_windows import read_times, to_datetime
+from calibrant.tables.rows import Rows
+from calibrant.tables.score_table import ScoreTable, check_scores
 
-__all__ = ["MOST_GROUPS", "Recorder", "Version", "check_cells"]
+__all__ = [
+    "MOST_GROUPS",
+    "BatchConflictError",
+    "Outcomes",
+    "Predictions",
+    "Recorder",
+    "Version",
+    "batch_places",
+    "check_cells",
+    "is_repeated",
+]
 
 _MOST_PARTS = 64
 MOST_GROUPS = 2000
 _MOST_STREAMS = 20_000  # groups times classes or levels
 _FIRST_KEY = -(2**62)  # below the key of each window
+
+
+class BatchConflictError(InputError):
+    """A batch has the id of an earlier one with other rows.
+
+    See Also
+    --------
+    Monitor, SettingsConflictError
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> monitor = cb.Monitor("sqlite://")
+    >>> _ = monitor.observe([0, 1], [0.2, 0.7], time="2026-01-01", batch="a")
+    >>> try:
+    ...     monitor.observe([0, 0], [0.2, 0.7], time="2026-01-01", batch="a")
+    ... except BatchConflictError as error:
+    ...     print(error.argument)
+    batch
+    """
 
 
 @dataclass
@@ -266,3 +301,180 @@ class Recorder:
         changed = {name: table.c[name] + count for name, count in counts.items() if count}
         if changed:
             self.connection.execute(table.update().where(table.c.id == self.model_id).values(**changed))
+
+
+def batch_places(recorder: Recorder, own: Version, given: object) -> list[str]:
+    """Return the versions in which a batch may be stored: its own, and all if none was given.
+
+    The latest version may have changed since an earlier attempt.
+    """
+    return [own.name] if given is not None else [each.name for each in reversed(recorder.versions)]
+
+
+def is_repeated(
+    recorder: Recorder,
+    batch: object,
+    sha256: Callable[[], str],
+    n_rows: int,
+    places: Sequence[str],
+    *kind: str,
+) -> bool:
+    """Return whether a batch was stored before, else store its id; other content with this id is an error.
+
+    `places` are versions, because each has its own batches: first the one that gets the rows, then those where
+    an earlier attempt may have stored them. `kind` is that of rows other than observations.
+    """
+    if batch is None:
+        return False
+    name, table, content = check_name("batch", batch), schema.batches, sha256()
+    keys = [json.dumps([place, name, *kind]) for place in places]
+    query = sa.select(table).where(table.c.model_id == recorder.model_id, table.c.batch.in_(keys))
+    known = {row.batch: row for row in recorder.connection.execute(query)}
+    if any(row.sha256 == content for row in known.values()):
+        return True
+    if keys[0] not in known:
+        values = {"model_id": recorder.model_id, "batch": keys[0], "sha256": content, "n_rows": n_rows}
+        recorder.connection.execute(table.insert().values(**values, received=schema.now()))
+        return False
+    found = known[keys[0]]
+    raise BatchConflictError(
+        Argument("batch") + f" must be a new id or come with the same rows as before; got {name!r} with other "
+        f"rows ({n_rows:,} now, {found.n_rows:,} at {to_datetime(found.received):%Y-%m-%d %H:%M:%S} UTC).",
+        hint="Give each batch its own id.",
+        value=batch,
+    )
+
+
+_IDS_PER_QUERY = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Ids, scores, times and groups of predictions without outcomes."""
+
+    ids: list[str]
+    scores: list[float]
+    times: list[int]
+    groups: list[str]
+
+    @classmethod
+    def read(cls, id: Any, p: Any, time: Any, group: Any) -> "Predictions":
+        """Read the columns of a call; single values are one row."""
+        ids = _read_ids(id)
+        scores = _columns.scores(_columns.read([p] if np.ndim(p) == 0 else p, "p"))
+        _columns.check_lengths([_columns.ColumnData("id", np.array(ids, dtype=object)), scores])
+        _columns.refuse_missing([scores])
+        codes, keys = read_groups(group, len(ids))
+        times = read_times(time, len(ids)).tolist()
+        return cls(ids, scores.values.tolist(), times, [keys[code] for code in codes])
+
+    def sha256(self) -> str:
+        """Return the checksum of the predictions in any order."""
+        return _digest(zip(self.ids, self.scores, self.times, self.groups, strict=True))
+
+    def store(self, recorder: Recorder, version: Version) -> int:
+        """Store the predictions of new ids; return the number of duplicates, which are left out."""
+        recorder.check_groups(version, self.groups)
+        seen = {row.row_id for row in _known(recorder, self.ids) if row.version_id == version.id}
+        rows = []
+        for row_id, score, time, group in zip(self.ids, self.scores, self.times, self.groups, strict=True):
+            if row_id not in seen:
+                seen.add(row_id)
+                rows.append({"row_id": row_id, "score": score, "time": time, "group": group})
+        shared = {"model_id": recorder.model_id, "version_id": version.id, "labelled": False}
+        if rows:
+            recorder.connection.execute(schema.pending.insert(), [{**shared, **row} for row in rows])
+        return len(self.ids) - len(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Ids and outcomes of earlier predictions."""
+
+    ids: list[str]
+    events: list[int]
+
+    @classmethod
+    def read(cls, id: Any, y: Any, pos_label: object = None) -> "Outcomes":
+        """Read the columns of a call; single values are one row."""
+        ids = _read_ids(id)
+        y = _columns.events(_columns.read([y] if np.ndim(y) == 0 else y, "y"), pos_label)
+        _columns.check_lengths([_columns.ColumnData("id", np.array(ids, dtype=object)), y])
+        _columns.refuse_missing([y])
+        return cls(ids, [int(each) for each in y.values])
+
+    def sha256(self) -> str:
+        """Return the checksum of the outcomes in any order."""
+        return _digest(zip(self.ids, self.events, strict=True))
+
+    def match(self, recorder: Recorder) -> "tuple[list[tuple[Version, RowChunk]], int, int]":
+        """Return the labelled rows of each version, and the numbers of duplicates and of unknown ids.
+
+        An outcome counts in every version that predicted its id. The predictions are marked as labelled.
+        """
+        known: dict[str, list[Any]] = {}
+        for row in _known(recorder, self.ids):
+            known.setdefault(row.row_id, []).append(row)
+        used: dict[str, int] = {}
+        duplicates = unknown = 0
+        for row_id, event in zip(self.ids, self.events, strict=True):
+            if row_id not in known:
+                unknown += 1
+            elif row_id in used or all(row.labelled for row in known[row_id]):
+                duplicates += 1
+            else:
+                used[row_id] = event
+        table = schema.pending
+        for ids in _pieces(list(used)):
+            same = (table.c.model_id == recorder.model_id) & table.c.row_id.in_(ids)
+            recorder.connection.execute(table.update().where(same).values(labelled=True))
+        chunks = []
+        for version in recorder.versions:
+            rows = [
+                (row, event)
+                for row_id, event in used.items()
+                for row in known[row_id]
+                if row.version_id == version.id and not row.labelled
+            ]
+            if rows:
+                chunks.append((version, _chunk(rows)))
+        return chunks, duplicates, unknown
+
+
+def _digest(rows: Iterable[tuple[Any, ...]]) -> str:
+    return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()
+
+
+def _chunk(rows: list[tuple[Any, int]]) -> RowChunk:
+    keys = sorted({row.group for row, _ in rows})
+    position = {key: i for i, key in enumerate(keys)}
+    scores = np.array([row.score for row, _ in rows])
+    checked = check_scores(Rows.read(np.array([event for _, event in rows]), {"p": scores}, outcome="y"))
+    times = np.array([row.time for row, _ in rows], dtype=np.int64)
+    return RowChunk(checked, times, np.array([position[row.group] for row, _ in rows], dtype=np.int64), keys)
+
+
+def _read_ids(id: Any) -> list[str]:
+    if np.ndim(id) == 0:
+        return [check_name("id", _whole(id.item() if isinstance(id, np.generic) else id))]
+    column = _columns.read(id, "id")
+    _columns.refuse_missing([column])
+    if not len(column):
+        raise InputError(Argument("id") + " must have at least one row; got none.")
+    return [check_name("id", _whole(each)) for each in column.values.tolist()]
+
+
+def _whole(value: Any) -> Any:
+    """Return a whole number as an int, so that the ids 1 and 1.0 are one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _known(recorder: Recorder, ids: Sequence[str]) -> Iterator[Any]:
+    table = schema.pending
+    for piece in _pieces(list(dict.fromkeys(ids))):
+        where = (table.c.model_id == recorder.model_id) & table.c.row_id.in_(piece)
+        yield from recorder.connection.execute(sa.select(table).where(where))
+
+
+def _pieces(ids: list[str]) -> Iterator[list[str]]:
+    return (ids[i : i + _IDS_PER_QUERY] for i in range(0, len(ids), _IDS_PER_QUERY))

@@ -1,21 +1,36 @@
-"""`Status`: whether a monitored model has raised an alarm, and the evidence for it."""
+"""Results of a monitored model: receipts, alarms, `Status`, `History`, and their page."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from os import PathLike
 from typing import Any
 
 from calibrant._support.columns import distinct_texts
 from calibrant._support.errors import Note
-from calibrant._support.plain_data import frame_from_rows, number
+from calibrant._support.formatting import html_table, text_table
+from calibrant._support.plain_data import frame_from_columns, frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
 from calibrant.monitor.events import BINARY, event_text, rate_words
 from calibrant.monitor.time_windows import window_text
 from calibrant.results.evaluation import to_json_text
 from calibrant.results.text import ResultText
+from calibrant.versions import __version__
 
-__all__ = ["Alarm", "ChangeEstimate", "ConfidenceSequence", "GroupStatus", "Receipt", "Status"]
+__all__ = [
+    "Alarm",
+    "ChangeEstimate",
+    "ConfidenceSequence",
+    "GroupStatus",
+    "History",
+    "Receipt",
+    "Status",
+    "WindowRecord",
+    "monitor_section",
+    "write_status",
+]
 
 _SHOWN_GROUPS = 20
 
@@ -390,3 +405,175 @@ def _cells(row: GroupStatus) -> list[str]:
 
 def _without(row: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != name}
+
+
+_SHOWN_WINDOWS = 30
+
+
+@dataclass(frozen=True)
+class WindowRecord:
+    """One window.
+
+    Attributes
+    ----------
+    start : datetime
+    n_rows, n_events : int
+    predicted, observed : float
+        Mean score and event rate.
+    log_e_value : float
+        Of all windows up to this one; NaN while the window is open.
+    alarm : bool
+        Whether an alarm was raised in this window or before it.
+    closed : bool
+    threshold : float
+        Log e-value of an alarm in this window; NaN while it is open. See `History`.
+    """
+
+    start: datetime
+    n_rows: int
+    n_events: int
+    predicted: float
+    observed: float
+    log_e_value: float
+    alarm: bool
+    closed: bool
+    threshold: float = math.nan
+
+
+@dataclass(frozen=True, repr=False)
+class History:
+    """Windows in order of time; see `Monitor.history`.
+
+    Attributes
+    ----------
+    model, version : str
+    group : label or None
+        None for all rows.
+    windows : tuple of WindowRecord
+    window : str or int
+        The setting.
+    threshold : float
+        Log e-value of an alarm after the last closed window. For a group, with the other groups as they are: the rule
+        is joint, so the threshold is lower while other groups have much evidence, and differs between windows. For an
+        event, that of an alarm by this event alone; the mean of the e-values of all events decides.
+    change_point : ChangeEstimate or None
+    kind : str
+        Kind of the forecasts.
+    event : label or None
+        The class or the level; None for binary forecasts and for the rates of all events: of the most probable class,
+        or of the central interval.
+    """
+
+    model: str
+    version: str
+    group: Any
+    windows: tuple[WindowRecord, ...]
+    window: str | int
+    threshold: float
+    change_point: ChangeEstimate | None = None
+    kind: str = BINARY
+    event: Any = None
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return one row per window as a frame of the named library."""
+        return frame_from_columns({name: [getattr(w, name) for w in self.windows] for name in _WINDOW_COLUMNS}, backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "schema_version": 1,
+            "result": "history",
+            "model": self.model,
+            "version": self.version,
+            "group": self.group,
+            "kind": self.kind,
+            "event": self.event,
+            "window": self.window,
+            "threshold": self.threshold,
+            "change_point": None if self.change_point is None else self.change_point.to_dict(),
+            "windows": [{name: _json_value(getattr(w, name)) for name in _WINDOW_COLUMNS} for w in self.windows],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return to_json_text(self.to_dict())
+
+    def plot(self, *, fig: Any = None) -> Any:
+        """Draw rates and evidence over time; return a `calibrant.plots.MonitorDisplay`."""
+        from calibrant import plots
+
+        return plots.MonitorDisplay.from_history(self).plot(fig=fig)
+
+    def __repr__(self) -> str:
+        lines = text_table(self.cells(), left=(0,)) if self.windows else ["  no windows"]
+        return "\n".join([self._heading(), *lines])
+
+    def _repr_html_(self) -> str:
+        table = html_table(self.cells(), left=(0,)) if self.windows else ""
+        return f"<p>{self._heading()}</p>{table}"
+
+    def _heading(self) -> str:
+        more = f", the last {_SHOWN_WINDOWS} shown" if len(self.windows) > _SHOWN_WINDOWS else ""
+        return f"History: {len(self.windows):,} windows{more}"
+
+    @property
+    def rate_words(self) -> tuple[str, str, str]:
+        """The words for both rates, and for what they are rates of."""
+        return rate_words(self.kind if self.event is None else BINARY)
+
+    @property
+    def subject(self) -> str:
+        """The group and the event in words; empty for all rows."""
+        group = "" if self.group is None else f", group {self.group}"
+        return group + ("" if self.event is None else f", {event_text(self.kind, self.event)}")
+
+    def cells(self) -> list[list[str]]:
+        """Return the table of the last windows as text; its first row is the header."""
+        header = ["window", "rows", *self.rate_words[:2], "log e-value", "alarm"]
+        rows = []
+        for w in self.windows[-_SHOWN_WINDOWS:]:
+            evidence = "open" if not w.closed else f"{w.log_e_value:.2f}"
+            rates = (f"{100 * rate:.2f} %" for rate in (w.predicted, w.observed))
+            rows.append([window_text(w.start, self.window), f"{w.n_rows:,}", *rates, evidence, "alarm" * w.alarm])
+        return [header, *rows]
+
+
+_WINDOW_COLUMNS = tuple(WindowRecord.__dataclass_fields__)
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def monitor_section(status: Status, history: History) -> dict[str, Any]:
+    """Return what the section of a monitored model shows, here and in the report of an evaluation."""
+    from calibrant.report.templates import inline_figure, new_canvas
+
+    figures = []
+    if len(history):
+        figures.append(inline_figure(history.plot(fig=new_canvas(6.4, 5.2)), "monitor"))
+    return {
+        "tone": "bad" if status.alarm else "good",
+        "headline": status.headline,
+        "sentences": status.sentences(),
+        "alarms": status.alarm_lines(),
+        "figures": figures,
+        "groups": status.cells(),
+        "windows": history.cells(),
+        "notes": [note.text for note in status.notes],
+        "settings": json.dumps(dict(status.settings), indent=1),
+    }
+
+
+def write_status(status: Status, history: History, path: str | PathLike[str] | None, *, title: str) -> str:
+    """Return the page; write it to `path` if given."""
+    from calibrant.report import write_page
+    from calibrant.report.templates import render
+
+    section = monitor_section(status, history)
+    return write_page(render("monitor_page.html", title=title, version=__version__, monitor=section), path)

@@ -1,10 +1,12 @@
-"""`Store`: a database of monitored models, SQLite or PostgreSQL, with durable transactions."""
+"""`Store`: a database of monitored models, SQLite or PostgreSQL, with durable transactions and an audit log."""
 
+import json
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,10 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy") from error
 
 from calibrant.monitor import schema
-from calibrant.monitor.stored_values import StoreError, damaged
+from calibrant.monitor.schema import StoreError, damaged, read_json
+from calibrant.monitor.time_windows import to_datetime
 
-__all__ = ["Store", "StoreError", "store_file"]
+__all__ = ["AuditEntry", "Store", "read_audit", "record_audit", "store_file"]
 
 _BUSY_SECONDS = 30
 _WRITE = "calibrant_write"
@@ -216,3 +219,45 @@ def _translated(*, writes: bool) -> Iterator[None]:
         first = (str(cause) or type(cause).__name__).splitlines()[0]
         text = known or f"The store cannot be used: {first}."
         raise StoreError(text.replace("{undone}", _UNDONE if writes else "")) from error
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One act: the id of the token or the command line in `who`, the act, its model and its details."""
+
+    id: int
+    time: str
+    who: str
+    action: str
+    model: str | None
+    detail: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return dict(vars(self))
+
+
+def record_audit(store: Store, who: str, action: str, model: str | None = None, **detail: object) -> None:
+    """Add an entry, in the transaction of the act if there is one."""
+    values = {"time": schema.now(), "who": who, "action": action, "model": model, "detail": json.dumps(detail)}
+    with store.write() as connection:
+        connection.execute(schema.audit.insert().values(**values))
+
+
+def read_audit(store: Store, after: int, limit: int) -> list[AuditEntry]:
+    """Return entries with an id above `after`, in order."""
+    table = schema.audit
+    query = sa.select(table).where(table.c.id > after).order_by(table.c.id).limit(limit)
+    with store.read() as connection:
+        rows = connection.execute(query).all()
+    return [
+        AuditEntry(
+            int(row.id),
+            to_datetime(row.time).isoformat(),
+            row.who,
+            row.action,
+            row.model,
+            read_json(row.detail, "audit.detail", dict),
+        )
+        for row in rows
+    ]

@@ -52,7 +52,7 @@ def page(
     audits : mapping of name to Audit, optional
         Audits of the same forecasts.
     monitor : mapping, optional
-        Content of the section of a monitored model, of `calibrant.monitor.status_page`.
+        Content of the section of a monitored model, of `calibrant.monitor.status`.
     commands : mapping of name to str, optional
         Of models that were read from files: the arguments of a command that name files, outcome and score.
 

@@ -13,12 +13,11 @@ import sqlalchemy as sa
 import calibrant as cb
 from calibrant import InputError
 from calibrant.monitor import schema
-from calibrant.monitor.service.alarm_mail import Mailbox
-from calibrant.monitor.service.configuration import read_settings
-from calibrant.monitor.service.notifications import Notification
+from calibrant.monitor.alarms import silence_model
+from calibrant.monitor.service.notifications import Mailbox, Notification
 from calibrant.monitor.service.outbox import Outbox
+from calibrant.monitor.service.service_settings import read_settings
 from calibrant.monitor.service.webhooks import Webhook, WebhookError, sign, verify_signature
-from calibrant.monitor.silences import silence_model
 from calibrant.monitor.store import Store
 from tools.service_process import SECRET, Receiver, free_port
 

@@ -10,9 +10,8 @@ from starlette.requests import Request
 import calibrant as cb
 from calibrant import InputError
 from calibrant.monitor import schema
-from calibrant.monitor.service.access_tokens import TokenBook
-from calibrant.monitor.service.api import ENDPOINTS
-from calibrant.monitor.service.authorization import check_access
+from calibrant.monitor.service.access_tokens import TokenBook, check_access
+from calibrant.monitor.service.endpoints import ENDPOINTS
 from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.server import check_address
 from calibrant.monitor.service.service_settings import ServiceSettings

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="starlette is not installed")
 
-from calibrant.monitor.service.event_stream import EventHub
+from calibrant.monitor.service.running_service import EventHub
 
 
 def test_a_reader_that_leaves_leaves_no_task_behind():

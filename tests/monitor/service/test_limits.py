@@ -9,10 +9,10 @@ import time
 import pytest
 
 import calibrant as cb
+from calibrant.monitor.schema import StoreError
 from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.work_queue import WriteQueue
 from calibrant.monitor.store import Store
-from calibrant.monitor.stored_values import StoreError
 
 OWN = "/v1/models/m"
 ROW = {"y": 1, "p": 0.5, "time": "2026-01-01"}
@@ -219,10 +219,10 @@ def _receive_until(connection, words):
 
 
 def test_a_stream_ends_when_its_token_is_revoked(service, monkeypatch):
-    from calibrant.monitor.service import event_stream
+    from calibrant.monitor.service import running_service
     from calibrant.monitor.service.access_tokens import TokenBook
 
-    monkeypatch.setattr(event_stream, "_HEARTBEAT", 0.3)
+    monkeypatch.setattr(running_service, "_HEARTBEAT", 0.3)
     token = service.token("read")
     request = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
     with raw(service, request, timeout=20) as connection:
@@ -244,7 +244,7 @@ def test_streams_are_limited_and_a_slow_reader_keeps_one_change_per_model(start)
     deadline = time.monotonic() + 20
     while hub.n_streams and time.monotonic() < deadline:  # found gone at the next heartbeat at the latest
         time.sleep(0.05)
-    from calibrant.monitor.service.event_stream import Subscription
+    from calibrant.monitor.service.running_service import Subscription
 
     own = Subscription(lambda model: model != "hidden")
     for revision in range(1000):

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cb
-from calibrant.monitor.service.api import ENDPOINTS, openapi
 from calibrant.monitor.service.app import create_app
+from calibrant.monitor.service.endpoints import ENDPOINTS, openapi
 from calibrant.monitor.service.service_settings import ServiceSettings
 from tests.monitor.service import service_requests
 

@@ -15,12 +15,17 @@ pytest.importorskip("starlette", reason="starlette is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 
-from calibrant.monitor.model_summaries import ModelSummary, read_summaries
-from calibrant.monitor.service.model_view import ModelRequest, model_view
-from calibrant.monitor.service.overview_view import overview_view, sparkline
-from calibrant.monitor.service.page_figures import ResultCache
-from calibrant.monitor.service.page_links import PageLinks
-from calibrant.monitor.service.period_view import Period, default_periods
+from calibrant.monitor.model_queries import ModelSummary, read_summaries
+from calibrant.monitor.service.page_views import (
+    ModelRequest,
+    PageLinks,
+    Period,
+    ResultCache,
+    default_periods,
+    model_view,
+    overview_view,
+    sparkline,
+)
 from calibrant.monitor.status import ConfidenceSequence
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,21 +1,27 @@
-"""The outbox: alarms that wait to be sent, and what became of each attempt."""
+"""The outbox: alarms that wait to be sent, the result of each attempt, and the tasks that send them."""
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from calibrant.monitor import schema
 from calibrant.monitor.evidence import WHOLE
 from calibrant.monitor.model_queries import alarm_from_row
+from calibrant.monitor.schema import damaged
 from calibrant.monitor.service.notifications import Channel, Notification
-from calibrant.monitor.service.page_links import PageLinks
+from calibrant.monitor.service.page_views import PageLinks
+from calibrant.monitor.service.work_queue import WorkQueue
 from calibrant.monitor.store import Store
-from calibrant.monitor.stored_values import damaged
 from calibrant.monitor.time_windows import to_datetime
 
-__all__ = ["Due", "Outbox"]
+if TYPE_CHECKING:
+    from calibrant.monitor.service.running_service import Service
+
+__all__ = ["AlarmDelivery", "Due", "Outbox"]
 
 _SECOND = 1_000_000
 _LONGEST_WAIT = 3600
@@ -182,3 +188,67 @@ def _sum_until(alarms: sa.Table, name: str) -> Any:
 def _silenced(now: int) -> Any:
     table = schema.silences
     return sa.exists().where(table.c.model_id == schema.models.c.id, table.c.until > now)
+
+
+_LOG = logging.getLogger("calibrant.alarms")
+
+
+class AlarmDelivery:
+    """Sends alarms while the service runs: when one is raised here, and every few seconds those that others raised."""
+
+    def __init__(self, service: "Service") -> None:
+        self.service, self.outbox = service, service.outbox
+        self.channels = service.settings.channels
+        self._senders = WorkQueue("deliver", max(len(self.channels), 1), 1000)
+        self._wake = {channel.name: asyncio.Event() for channel in self.channels}
+        self._stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Register the channels and start their tasks."""
+        if self.channels:
+            await self.service.write(self.outbox.register, self.channels)
+        self._tasks = [asyncio.create_task(self._serve(channel)) for channel in self.channels]
+
+    def wake(self) -> None:
+        """Look for alarms now."""
+        for event in self._wake.values():
+            event.set()
+
+    async def stop(self) -> None:
+        """Finish the running attempts and stop."""
+        self._stopping = True
+        self.wake()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=30)
+        await asyncio.to_thread(self._senders.close)
+
+    async def _serve(self, channel: Channel) -> None:
+        while not self._stopping:
+            try:
+                for due in await self.service.read(self.outbox.due, channel):
+                    if not self._stopping:
+                        await self._send(channel, due)
+            except Exception as error:  # the store is busy or away; the alarm stays in the outbox
+                _LOG.warning("channel %s: %s", channel.name, error)
+            await self._pause(self._wake[channel.name])
+
+    async def _pause(self, wake: asyncio.Event) -> None:
+        try:
+            await asyncio.wait_for(wake.wait(), self.service.settings.poll_seconds)
+        except TimeoutError:
+            return
+        if not self._stopping:
+            wake.clear()
+
+    async def _send(self, channel: Channel, due: Due) -> None:
+        if not await self.service.write(self.outbox.claim, due):
+            return
+        error = None
+        try:
+            await self._senders.run(channel.send, due.notification)
+        except OSError as failure:
+            error = str(failure) or type(failure).__name__
+            _LOG.warning("channel %s, entry %s: %s", channel.name, due.notification.id, error)
+        self.service.metrics.deliveries.labels(channel.name, "failed" if error else "delivered").inc()
+        await self.service.write(self.outbox.finish, due, error)

@@ -12,16 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from calibrant.monitor.model_monitor import Monitor
-from calibrant.monitor.model_summaries import ModelState, ModelSummary, read_states, read_summaries
-from calibrant.monitor.service.authorization import Access, bearer
-from calibrant.monitor.service.health import health_routes
-from calibrant.monitor.service.model_view import ModelRequest, model_view
-from calibrant.monitor.service.overview_view import overview_view
-from calibrant.monitor.service.page_figures import ResultCache
-from calibrant.monitor.service.page_links import PageLinks
+from calibrant.monitor.alarms import Silence, list_silences
+from calibrant.monitor.model import Monitor
+from calibrant.monitor.model_queries import ModelState, ModelSummary, read_states, read_summaries
+from calibrant.monitor.service.access_tokens import Access, bearer
+from calibrant.monitor.service.page_views import ModelRequest, PageLinks, ResultCache, model_view, overview_view
 from calibrant.monitor.service.problems import ServiceProblem
-from calibrant.monitor.silences import Silence, list_silences
 from calibrant.monitor.store import Store
 from calibrant.report.templates import asset, render_served
 from calibrant.versions import __version__
@@ -60,7 +56,6 @@ def page_routes() -> list[Route]:
         Route("/", pages.overview, methods=["GET"]),
         Route("/model", pages.model, methods=["GET"]),
         Route("/static/{name}", _static, methods=["GET"]),
-        *health_routes(),
     ]
 
 

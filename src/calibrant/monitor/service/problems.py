@@ -11,8 +11,10 @@ from starlette.responses import Response
 
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.formatting import printable
-from calibrant.monitor.conflicts import BatchConflictError, DeletedModelError, SettingsConflictError
-from calibrant.monitor.stored_values import StoreError
+from calibrant.monitor.model import DeletedModelError
+from calibrant.monitor.model_settings import SettingsConflictError
+from calibrant.monitor.recording import BatchConflictError
+from calibrant.monitor.schema import StoreError
 
 __all__ = ["ServiceProblem", "as_problem", "problem_response"]
 

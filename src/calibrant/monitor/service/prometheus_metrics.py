@@ -11,8 +11,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from calibrant.monitor import schema
 from calibrant.monitor.evidence import WHOLE, log_threshold
 from calibrant.monitor.model_settings import ModelSettings
-from calibrant.monitor.service.authorization import Access
-from calibrant.monitor.stored_values import check_sums
+from calibrant.monitor.schema import check_sums
+from calibrant.monitor.service.access_tokens import Access
 
 if TYPE_CHECKING:
     from calibrant.monitor.service.running_service import Service

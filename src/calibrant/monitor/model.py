@@ -17,12 +17,10 @@ except ModuleNotFoundError as error:
 from calibrant._support.errors import KnownKeywords
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.monitor import schema
-from calibrant.monitor.batches import batch_places, is_repeated
-from calibrant.monitor.conflicts import DeletedModelError
+from calibrant.monitor.cells import check_folder, forget_tables, round_tables, write_files
 from calibrant.monitor.event_rows import read_chunk
 from calibrant.monitor.events import BINARY
 from calibrant.monitor.evidence import WHOLE
-from calibrant.monitor.history import History
 from calibrant.monitor.model_queries import Reader
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import (
@@ -34,18 +32,30 @@ from calibrant.monitor.observations import (
     group_key,
     group_label,
 )
-from calibrant.monitor.pending import Outcomes, Predictions
-from calibrant.monitor.recording import Recorder, check_cells
-from calibrant.monitor.retention import check_folder, forget_tables, round_tables, write_files
-from calibrant.monitor.status import Alarm, Receipt, Status
+from calibrant.monitor.recording import Outcomes, Predictions, Recorder, batch_places, check_cells, is_repeated
+from calibrant.monitor.status import Alarm, History, Receipt, Status
 from calibrant.monitor.store import Store
 from calibrant.monitor.time_windows import DAY, FIRST_TIME, read_time, to_datetime
 from calibrant.results.evaluation import Evaluation
 from calibrant.tables.score_table import ScoreTable, check_resolution
 
-__all__ = ["Monitor"]
+__all__ = ["DeletedModelError", "Monitor"]
 
 _NO_GROUP = "(no group)"
+
+
+class DeletedModelError(InputError):
+    """The model was deleted after its monitor was opened.
+
+    See Also
+    --------
+    Monitor
+
+    Examples
+    --------
+    >>> issubclass(DeletedModelError, InputError)
+    True
+    """
 
 
 class Monitor(KnownKeywords):
@@ -672,7 +682,7 @@ class Monitor(KnownKeywords):
         str
             The page.
         """
-        from calibrant.monitor.status_page import write_status
+        from calibrant.monitor.status import write_status
 
         return write_status(self.status(), self.history(), path, title=title or f"Monitor of {self.model}")
 
@@ -684,7 +694,7 @@ class Monitor(KnownKeywords):
         dict
             Content of the section.
         """
-        from calibrant.monitor.status_page import monitor_section
+        from calibrant.monitor.status import monitor_section
 
         return monitor_section(self.status(), self.history())
 

@@ -1,4 +1,4 @@
-"""Silences: no notification of a model's alarms for some time, with a reason."""
+"""Alarms in the store, and silences: no notification of a model's alarms for some time, with a reason."""
 
 from dataclasses import dataclass
 from datetime import datetime
