@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
 import calibrant as cb
-from calibrant.calibrators.ranking import UNCALIBRATED
+from calibrant.calibrators.auto import UNCALIBRATED
 from research.studies.designs import run_cells
 
 DATA_SETS, NEW_ROWS = {2_000: 50, 20_000: 25}, 10_000  # by number of rows

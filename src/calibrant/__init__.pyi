@@ -9,12 +9,12 @@ from calibrant import results as results
 from calibrant._support.errors import CalibrantWarning as CalibrantWarning
 from calibrant._support.errors import InputError as InputError
 from calibrant.calibrators.auto import AutoCalibrator as AutoCalibrator
-from calibrant.calibrators.beta import Beta as Beta
+from calibrant.calibrators.calibrated_model import CalibratedModel as CalibratedModel
 from calibrant.calibrators.isotonic import Isotonic as Isotonic
-from calibrant.calibrators.models import CalibratedModel as CalibratedModel
+from calibrant.calibrators.logit_scaling import Beta as Beta
+from calibrant.calibrators.logit_scaling import Platt as Platt
 from calibrant.calibrators.multicalibrator import Multicalibrator as Multicalibrator
 from calibrant.calibrators.scorers import scorers as scorers
-from calibrant.calibrators.sigmoid import Platt as Platt
 from calibrant.evaluation.audit.segment_audit import audit as audit
 from calibrant.evaluation.compare import compare as compare
 from calibrant.evaluation.decision_curves import decision_curve as decision_curve

@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.naive_bayes import GaussianNB
 
 import calibrant as cb
-from calibrant.calibrators.ranking import Candidate, Ranking
+from calibrant.calibrators.auto import Candidate, Ranking
 from calibrant.inference.paired import stepdown_pvalues
 
 

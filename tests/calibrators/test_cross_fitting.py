@@ -6,7 +6,7 @@ import pytest
 import calibrant as cb
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-from calibrant.calibrators.cross_fitting import cross_fit
+from calibrant.calibrators.calibrator import cross_fit
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import calibrant as cb
-from calibrant.calibrators import feature_codes, tree_fits
-from calibrant.calibrators.log_odds_boosting import _best_scale, slope_and_intercept
+from calibrant.calibrators import boosted_trees
+from calibrant.calibrators.multicalibrator import _best_scale, slope_and_intercept
 
 try:
     import lightgbm
@@ -143,23 +143,23 @@ def test_trees_predict_as_their_library_does(backend, monkeypatch):
     X = np.column_stack([rng.normal(size=n), rng.integers(0, 12, n), rng.integers(0, 4, n)])
     X[rng.random((n, 3)) < 0.1] = np.nan
     coders = (
-        feature_codes.fit_codes(X[:, :1])[0],
-        feature_codes.CategoryCodes("1", tuple(range(12)), False),
-        feature_codes.CategoryCodes("2", tuple(range(4)), False),
+        boosted_trees.fit_codes(X[:, :1])[0],
+        boosted_trees.CategoryCodes("1", tuple(range(12)), False),
+        boosted_trees.CategoryCodes("2", tuple(range(4)), False),
     )
-    codes = feature_codes.apply_codes(coders, X)
+    codes = boosted_trees.apply_codes(coders, X)
     score = rng.normal(size=n)
     event = (rng.random(n) < expit(score + np.nan_to_num(X[:, 0]) * (X[:, 2] > 1))).astype(int)
-    rows = tree_fits.TreeRows(coders, codes, event, rng.uniform(0.5, 2, n))
+    rows = boosted_trees.TreeRows(coders, codes, event, rng.uniform(0.5, 2, n))
     kept = {}
     if backend == "sklearn":
-        usual = tree_fits.HistGradientBoostingRegressor.fit
+        usual = boosted_trees.HistGradientBoostingRegressor.fit
 
         def fit(self, design, *args, **options):
             kept.update(model=self, design=design)
             return usual(self, design, *args, **options)
 
-        monkeypatch.setattr(tree_fits.HistGradientBoostingRegressor, "fit", fit)
+        monkeypatch.setattr(boosted_trees.HistGradientBoostingRegressor, "fit", fit)
         expected = lambda: kept["model"].predict(kept["design"])  # noqa: E731
     else:
         usual = lightgbm.train
@@ -170,7 +170,7 @@ def test_trees_predict_as_their_library_does(backend, monkeypatch):
 
         monkeypatch.setattr(lightgbm, "train", train)
         expected = lambda: kept["model"].predict(rows.design(score, found.cuts), raw_score=True)  # noqa: E731
-    found = tree_fits.fit_round(rows, score, tree_fits.TreeSettings(9, 20, 0), backend)
+    found = boosted_trees.fit_round(rows, score, boosted_trees.TreeSettings(9, 20, 0), backend)
     assert {node.feature for tree in found.trees for node in tree if not node.is_leaf} == {0, 1, 2, 3}
     np.testing.assert_allclose(found(codes, score), expected(), rtol=0, atol=1e-12)
 
@@ -413,10 +413,10 @@ def test_bad_input_is_named(case):
 
 
 def test_the_other_backend_is_named_if_it_is_missing(monkeypatch):
-    monkeypatch.setattr(tree_fits.importlib.util, "find_spec", lambda name: None)
-    assert tree_fits.choose_backend("auto") == "sklearn"
+    monkeypatch.setattr(boosted_trees.importlib.util, "find_spec", lambda name: None)
+    assert boosted_trees.choose_backend("auto") == "sklearn"
     with pytest.raises(ModuleNotFoundError, match=r'needs LightGBM: pip install "calibrant\[lightgbm\]"'):
-        tree_fits.choose_backend("lightgbm")
+        boosted_trees.choose_backend("lightgbm")
 
 
 # Files

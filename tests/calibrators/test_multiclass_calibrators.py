@@ -575,9 +575,9 @@ def test_maps_of_classes_are_checked():
         lambda: class_maps.Normalised([maps.Odds(1.0)]),
         lambda: class_maps.Coupling([maps.Odds(1.0)] * 2, [1.0, 1.0]),
         lambda: class_maps.Coupling([maps.Odds(1.0)] * 3, [1.0, 0.0, 1.0]),
-        lambda: class_maps.from_dict({"kind": "pickle"}),
-        lambda: class_maps.from_dict({"kind": "softmax", "weights": 1.0, "biases": [0.0, 0.0]}),
-        lambda: class_maps.from_dict({"kind": "normalised", "per_class": 3}),
+        lambda: maps.from_dict({"kind": "pickle"}, class_maps.CLASS_MAPS),
+        lambda: maps.from_dict({"kind": "softmax", "weights": 1.0, "biases": [0.0, 0.0]}, class_maps.CLASS_MAPS),
+        lambda: maps.from_dict({"kind": "normalised", "per_class": 3}, class_maps.CLASS_MAPS),
     ):
         with pytest.raises(cb.InputError):
             bad()

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import calibrant as cb
 from calibrant.calibrators import ProportionRule
-from calibrant.calibrators.thresholds import best_threshold, best_weights
+from calibrant.calibrators.class_proportions import best_threshold, best_weights
 
 RNG = np.random.default_rng(8)
 SIZE = 1500
@@ -140,11 +140,11 @@ def test_a_threshold_that_no_score_reaches_is_saved(tmp_path):
     ],
 )
 def test_a_changed_file_is_refused(change, text):
-    from calibrant.export import calibrator_json
+    from calibrant.export import calibrator_files
 
-    data = json.loads(json.dumps(calibrator_json.to_dict(ProportionRule().fit(SCORE, Y))))
+    data = json.loads(json.dumps(calibrator_files.calibrator_to_dict(ProportionRule().fit(SCORE, Y))))
     with pytest.raises(cb.InputError, match=text):
-        calibrator_json.from_dict(data | change)
+        calibrator_files.calibrator_from_dict(data | change)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("sklearn")
 
 import calibrant as cb
-from calibrant.calibrators import tree_fits
-from calibrant.export import calibrator_files, calibrator_json
+from calibrant.calibrators import boosted_trees
+from calibrant.export import calibrator_files
 
 RNG = np.random.default_rng(0)
 P = RNG.beta(0.7, 0.9, 400)
@@ -32,12 +32,12 @@ FEATURES[:, 0], FEATURES[:, 1] = np.where(P > 0.7, "high", "low"), P.round(1)
 
 def subgroups():
     """Return a small Multicalibrator that changes its scores: two folds, one round of a few trees each."""
-    usual, tree_fits.TREES = tree_fits.TREES, 2
+    usual, boosted_trees.TREES = boosted_trees.TREES, 2
     try:
         model = cb.Multicalibrator(backend="sklearn", max_rounds=1, max_leaf_nodes=3, cv=2)
         fitted = model.fit(FEATURES, Y, scores=1 - P)
     finally:
-        tree_fits.TREES = usual
+        boosted_trees.TREES = usual
     assert fitted.n_rounds_ == 1
     return fitted
 
@@ -59,7 +59,7 @@ def calibrators():
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     found[name] = copy.deepcopy(model).fit(*given)
-                    calibrator_json.to_dict(found[name])
+                    calibrator_files.calibrator_to_dict(found[name])
                 break
             except (ValueError, TypeError):
                 found.pop(name, None)
@@ -148,7 +148,7 @@ def mutants(body):
 def use(calibrator):
     """Apply a loaded calibrator, write it again, and show it."""
     repr(calibrator)
-    calibrator_json.to_dict(calibrator)
+    calibrator_files.calibrator_to_dict(calibrator)
     if calibrator.kind == "distribution":
         forecast = QUANTILES if isinstance(calibrator, cb.regression.QuantileRecalibrator) else GAUSSIAN
         calibrator.transform(forecast)
@@ -172,19 +172,19 @@ def test_each_registered_calibrator_is_changed():
     from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
 
     assert set(CALIBRATORS) | {f"re-{name}" for name in RECALIBRATORS} <= set(FITTED)
-    assert {type(each).__name__ for each in FITTED.values()} == set(calibrator_json._CLASSES)
+    assert {type(each).__name__ for each in FITTED.values()} == set(calibrator_files._CLASSES)
 
 
 @pytest.mark.parametrize("name", FITTED)
 def test_a_changed_field_is_refused_or_gives_a_calibrator_that_works(name):
-    body = calibrator_json.to_dict(FITTED[name])
+    body = calibrator_files.calibrator_to_dict(FITTED[name])
     body = json.loads(json.dumps(body))
     failures, accepted = [], 0
     for what, other in mutants(body):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                use(calibrator_json.from_dict(other))
+                use(calibrator_files.calibrator_from_dict(other))
                 accepted += 1
             except cb.InputError:
                 continue
@@ -217,7 +217,7 @@ def signed(folder, body, name="cal.json"):
     ],
 )
 def test_a_setting_of_a_wrong_type_is_an_input_error_that_names_the_file(tmp_path, name, change):
-    body = calibrator_json.to_dict(FITTED[name])
+    body = calibrator_files.calibrator_to_dict(FITTED[name])
     body["settings"] |= change
     with pytest.raises(cb.InputError, match=r"^cal\.json is not a calibrator"):
         cb.load(signed(tmp_path, body))
@@ -232,7 +232,7 @@ def test_devices_pipes_and_folders_are_not_read(tmp_path):
 
 
 def test_a_file_that_grows_while_it_is_read_is_read_up_to_the_limit(tmp_path, monkeypatch):
-    path = signed(tmp_path, calibrator_json.to_dict(FITTED["platt"]))
+    path = signed(tmp_path, calibrator_files.calibrator_to_dict(FITTED["platt"]))
     size = path.stat().st_size
     monkeypatch.setattr(calibrator_files, "_LARGEST", size)
     cb.load(path)
@@ -243,7 +243,7 @@ def test_a_file_that_grows_while_it_is_read_is_read_up_to_the_limit(tmp_path, mo
 
 @pytest.mark.parametrize("depth", [50, 500, 5000])
 def test_nested_calibrators_are_refused(tmp_path, depth):
-    body = calibrator_json.to_dict(FITTED["one against the rest"])
+    body = calibrator_files.calibrator_to_dict(FITTED["one against the rest"])
     inner = json.dumps(body)
     start, end = inner.split('"calibrators": [', 1)[0] + '"calibrators": [', "]}"
     about = json.dumps({"format": calibrator_files.FORMAT, "version": calibrator_files.VERSION})
@@ -256,7 +256,7 @@ def test_nested_calibrators_are_refused(tmp_path, depth):
 @pytest.mark.parametrize(("name", "field"), [("platt", "slope"), ("platt", "intercept"), ("beta", "a"), ("beta", "b")])
 def test_coefficients_that_overflow_are_refused(name, field):
     """Two of them could cancel to NaN."""
-    body = calibrator_json.to_dict(FITTED[name])
+    body = calibrator_files.calibrator_to_dict(FITTED[name])
     body["map"][field] = 1e308
     with pytest.raises(cb.InputError, match=f"{field} of a .* map must be a number of at most 1e.300"):
-        calibrator_json.from_dict(body)
+        calibrator_files.calibrator_from_dict(body)

@@ -37,14 +37,16 @@ def expressions(dialect):
 
 
 def test_the_maps_are_of_every_kind():
-    from calibrant.export.class_sql import _VALUES
-    from calibrant.export.sql import _EXPRESSIONS
+    from calibrant.calibrators.class_maps import CLASS_MAPS
+    from calibrant.calibrators.maps import MAPS
 
+    without_formula = {"coupling", *(kind for kind, class_ in MAPS.items() if not hasattr(class_, "formula"))}
+    assert without_formula == {"coupling", "sinh_arcsinh", "quantile_shifts"}
     short = [fitted.map_ for fitted, options, _ in maps() if len(str(cb.to_sql(fitted, **options))) < 3 * LONG]
     parts = [
         each for map_ in short for each in (map_, *getattr(map_, "per_class", ()), getattr(map_, "confidence", None))
     ]
-    assert {each.kind for each in parts if each} >= set(_EXPRESSIONS) | set(_VALUES)
+    assert {each.kind for each in parts if each} >= {*MAPS, *CLASS_MAPS} - without_formula
 
 
 @pytest.fixture

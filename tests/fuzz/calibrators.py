@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
-from calibrant.export import calibrator_files, calibrator_json
+from calibrant.export import calibrator_files
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutations import mutate
 
@@ -39,7 +39,7 @@ def bodies() -> list[Any]:
         fitted += [each.fit(point, outcome) for each in (rg.LinearRecalibrator(), rg.IsotonicRecalibrator())]
         fitted += [rg.VarianceScaling().fit(gaussian, outcome), rg.ParetoRecalibrator().fit(gaussian, outcome)]
         fitted += [cb.calibrators.ProportionRule().fit(p, y, by=np.where(p > 0.5, "high", "low"))]
-        return [json.loads(json.dumps(calibrator_json.to_dict(each))) for each in fitted]
+        return [json.loads(json.dumps(calibrator_files.calibrator_to_dict(each))) for each in fitted]
 
 
 def seeds() -> list[bytes]:
@@ -56,8 +56,8 @@ def run(data: bytes) -> None:
                 calibrator_files._read(choices.rest)
                 return
             body = mutate(choices.pick(bodies()), choices)
-            found = calibrator_json.from_dict(body)
-            repr(found), calibrator_json.to_dict(found)
+            found = calibrator_files.calibrator_from_dict(body)
+            repr(found), calibrator_files.calibrator_to_dict(found)
             if found.kind == "binary":
                 scores = found([0.0, 0.2, 0.5, 1.0])
                 assert ((scores >= 0) & (scores <= 1)).all(), scores

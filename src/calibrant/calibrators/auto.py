@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
@@ -11,23 +11,18 @@ import numpy as np
 
 from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import CalibrantWarning, InputError, check_share
+from calibrant._support.formatting import NumberFormat, TableText, format_pvalue, p_text
+from calibrant._support.plain_data import frame_from_rows, plain
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant.calibrators.calibrated_model import calibrator_for
+from calibrant.calibrators.calibrator import Calibrator
 from calibrant.calibrators.cost_aware import CAPS, CATS
-from calibrant.calibrators.identity import Identity
 from calibrant.calibrators.models import (
-    ModelWithCalibrator,
-    apply_calibrator,
-    binary_table,
-    calibrator_for,
-    fit_calibrator,
-)
-from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
-from calibrant.calibrators.ranking import UNCALIBRATED, Candidate, Ranking
-from calibrant.calibrators.registry import CALIBRATORS
-from calibrant.calibrators.responses import (
+    ModelOnFeatures,
     Responses,
     TrainingRows,
+    apply_calibrator,
     fit_on,
     is_frozen,
     join_by_row,
@@ -36,7 +31,9 @@ from calibrant.calibrators.responses import (
     response,
     response_method,
 )
-from calibrant.calibrators.score_map import ScoreMap
+from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
+from calibrant.calibrators.registry import CALIBRATORS
+from calibrant.calibrators.score_map import Identity, ScoreMap
 from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.design import Design
 from calibrant.inference.intervals import interval
@@ -45,14 +42,237 @@ from calibrant.inference.resampling import PairedRows, check_resamples
 from calibrant.metrics.calibration_errors import Bias
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import read_score_table
 
-__all__ = ["AutoCalibrator"]
+__all__ = ["UNCALIBRATED", "AutoCalibrator", "Candidate", "Ranking"]
 
-_TOLD = ("prior_shift", "cats", "caps")  # these need a prevalence or a cost, which are not in the data
-_ONE_VS_REST = ("isotonic", "beta")  # binary calibrators that are candidates for several classes too
+UNCALIBRATED = "uncalibrated"
 
 
-class AutoCalibrator(ModelWithCalibrator):
+@dataclass(frozen=True)
+class Candidate:
+    """A calibrator in the ranking: its value on rows that it was not fitted on, and its gain over the baseline.
+
+    The gain is tested one-sided. Its p-value is adjusted for the number of calibrators by the bootstrap distribution of
+    their largest gain (step-down).
+
+    Attributes
+    ----------
+    name : str
+        Name of the calibrator.
+    value, low, high : float
+        Value of the metric and its confidence interval.
+    gain, gain_low, gain_high : float
+        Gain over the baseline and its confidence interval.
+    pvalue : float
+        Adjusted p-value of the gain; NaN for the baseline.
+    bias : float
+        Mean calibrated probability less event rate; with several classes that of the class with the lowest p-value.
+    bias_pvalue : float
+        P-value of "the mean calibrated probability equals the event rate", adjusted for the number of classes.
+
+    See Also
+    --------
+    Ranking, AutoCalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> auto = cb.AutoCalibrator(calibrators=["platt"], n_resamples=199).fit(p, rng.random(600) < p**2)
+    >>> best = auto.ranking_.candidates[0]
+    >>> best.name, best.gain > 0, best.pvalue
+    ('platt', True, 0.005)
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    pvalue: float
+    bias: float
+    bias_pvalue: float
+
+
+@dataclass(frozen=True, repr=False)
+class Ranking:
+    """All candidates, the best first.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        The best first.
+    chosen, baseline : str
+        Names of the chosen candidate and of the baseline.
+    metric, unit : str
+        Name and unit of the metric.
+    level : float
+        Confidence level.
+    alpha : float
+        Significance level of gains and biases.
+    failed : mapping of str to str
+        Calibrators that could not be fitted, with the reason.
+
+    See Also
+    --------
+    Candidate, AutoCalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> auto = cb.AutoCalibrator(calibrators=["platt"], n_resamples=199).fit(p, rng.random(600) < p**2)
+    >>> auto.ranking_.chosen, auto.ranking_.baseline, auto.ranking_.metric
+    ('platt', 'uncalibrated', 'log_loss')
+    """
+
+    candidates: tuple[Candidate, ...]
+    chosen: str
+    baseline: str
+    metric: str
+    unit: str
+    level: float
+    alpha: float
+    failed: Mapping[str, str]
+
+    @classmethod
+    def choose(
+        cls, candidates: Sequence[Candidate], metric: Metric, *, level: float, alpha: float, failed: Mapping[str, str]
+    ) -> "Ranking":
+        """Return the ranking of candidates, with the choice by its rule.
+
+        Parameters
+        ----------
+        candidates : sequence of Candidate
+            The first is the baseline.
+        metric : Metric
+            The metric that decides.
+        level : float
+            Confidence level of the intervals.
+        alpha : float
+            Significance level of gains and biases.
+        failed : mapping of str to str
+            Calibrators that could not be fitted, with the reason.
+
+        Returns
+        -------
+        Ranking
+            The best candidate first.
+        """
+        sign = 1.0 if getattr(metric, "direction", "lower") == "lower" else -1.0
+        baseline = candidates[0]
+        pool = [c for c in candidates if baseline.name != UNCALIBRATED or (c.gain > 0 and c.pvalue <= alpha)]
+        unbiased = [c for c in pool if not c.bias_pvalue <= alpha]
+        ordered = sorted(candidates, key=lambda candidate: sign * candidate.value)
+        chosen = min(unbiased or pool or [baseline], key=lambda candidate: sign * candidate.value)
+        return cls(tuple(ordered), chosen.name, baseline.name, metric.name, metric.unit, level, alpha, dict(failed))
+
+    @property
+    def rule(self) -> str:
+        """The rule of the choice, in one sentence."""
+        share = f"{100 * self.alpha:g} %"
+        if self.baseline != UNCALIBRATED:
+            return (
+                "the calibrator with the best value is used, and one whose mean differs from the event rate at the "
+                f"level of {share} only if all do."
+            )
+        return (
+            f"of the calibrators whose gain is significant at {share}, the one with the best value is used, and one "
+            "whose mean differs significantly from the event rate only if all of them do; without a significant gain "
+            "the scores are left alone."
+        )
+
+    @property
+    def verdict(self) -> str:
+        """The recommendation: use a calibrator, or leave the model alone."""
+        if self.chosen == UNCALIBRATED:
+            return f"leave it alone: no calibrator is shown to improve the {self.metric}"
+        return f"use {self.chosen}"
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return one row per candidate.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
+        return frame_from_rows([vars(candidate) for candidate in self.candidates], backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return {
+            "schema_version": 1,
+            "kind": "ranking",
+            "verdict": self.verdict,
+            "chosen": self.chosen,
+            "baseline": self.baseline,
+            "metric": self.metric,
+            "unit": self.unit,
+            "level": self.level,
+            "alpha": self.alpha,
+            "rule": self.rule,
+            "candidates": [plain(candidate) for candidate in self.candidates],
+            "failed": dict(self.failed),
+        }
+
+    def __repr__(self) -> str:
+        return self._text().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._text().to_html()
+
+    def _text(self) -> TableText:
+        level = f"{100 * self.level:g} %"
+        header = ["", self.metric, f"{level} interval", f"gain over {self.baseline}", f"{level} interval", "p-value"]
+        cells = [[*header, "bias", "p-value of bias"]]
+        for c in self.candidates:
+            form = NumberFormat.for_spread(self.unit, c.high - c.low, signed=False)
+            gain = NumberFormat.for_spread(self.unit, c.gain_high - c.gain_low, signed=True)
+            row = [c.name, form.value(c.value), form.range(c.low, c.high)]
+            gains = [gain.value(c.gain), gain.range(c.gain_low, c.gain_high), format_pvalue(c.pvalue)]
+            row += gains if c.name != self.baseline else ["", "", ""]
+            cells.append([*row, f"{c.bias:+.5f}", format_pvalue(c.bias_pvalue)])
+        return TableText([f"Verdict: {self.verdict}"], cells, [*self._remarks(), f"Rule: {self.rule}"])
+
+    def _remarks(self) -> Iterator[str]:
+        """Yield why calibrators were not fitted, have an infinite loss, or are not used although theirs is lower."""
+        for name, why in self.failed.items():
+            yield f"{name} not fitted: {why}"
+        if endless := [c.name for c in self.candidates if math.isinf(c.value)]:
+            yield f"{', '.join(endless)}: infinite {self.metric}, because rows with an unsure outcome get 0 or 1."
+        left = next((c for c in self.candidates if c.name == UNCALIBRATED == self.chosen), None)
+        if left is not None and left.bias_pvalue <= self.alpha:
+            yield (
+                f"The mean of the scores differs from the event rate ({p_text(left.bias_pvalue)}), although no gain is "
+                "significant: collect more rows, or correct it by Platt, which has two parameters."
+            )
+        place = [c.name for c in self.candidates].index(self.chosen)
+        ahead = [c for c in self.candidates[:place] if self.chosen != self.baseline and c.pvalue <= self.alpha]
+        if ahead:
+            yield f"{', '.join(c.name for c in ahead)}: not used, because the mean differs from the event rate."
+
+
+class AutoCalibrator(ModelOnFeatures):
     """A classifier, or scores, with the calibrator that has the lowest cross-validated log loss, or with none.
 
     Nested cross-validation: each outer fold is scored by a classifier and by calibrators that were fitted without its
@@ -189,8 +409,8 @@ class AutoCalibrator(ModelWithCalibrator):
         model = model_of_scores(rows.classes) if self.estimator is None else self.estimator
         method = response_method(model)
         check_share("alpha", self.alpha)
-        metric, sign = _metric(self._scoring())
-        candidates = self._candidates(method, len(rows.classes))
+        metric, sign = _metric("log_loss" if self.scoring is None else self.scoring)
+        candidates = self._candidates(method, len(rows.classes), metric)
         check_resamples(self.n_resamples, self.alpha / max(1, len(candidates) - 1))  # Holm's level of the best one
         splits = rows.splits(self.cv)
         scored, tested, failed = self._held_out(model, rows, method, candidates, splits)
@@ -198,9 +418,9 @@ class AutoCalibrator(ModelWithCalibrator):
         self.chosen_ = self.ranking_.chosen
         _warn_of_brier(scored, self.chosen_, self.ranking_, rows, tested)
         inner = out_of_fold(model, rows, splits, method, self.n_jobs)
-        chosen = candidates[self.chosen_] or _identity(len(rows.classes))
-        self.calibrator_ = fit_calibrator(chosen, inner, rows.classes)
-        self.table_ = binary_table(inner) if method == "predict_proba" else None
+        identity = Identity() if len(rows.classes) == 2 else OneVsRest(Identity())
+        self.calibrator_ = inner.fit(candidates[self.chosen_] or identity, rows.classes)
+        self.table_ = inner.table if method == "predict_proba" else None
         self._keep(fit_on(model, rows), rows.classes, method)
         return self
 
@@ -226,16 +446,13 @@ class AutoCalibrator(ModelWithCalibrator):
         proba = self.predict_proba(score)
         return proba[:, 1] if proba.shape[1] == 2 else proba
 
-    def _calibrator_in_use(self) -> ScoreMap | ProbabilityMap | None:
-        return None if self.chosen_ == UNCALIBRATED else self.calibrator_
+    def _calibrator_in_use(self) -> Calibrator | None:
+        return None if self.chosen_ == UNCALIBRATED else super()._calibrator_in_use()
 
-    def _scoring(self) -> MetricLike:
-        return "log_loss" if self.scoring is None else self.scoring
-
-    def _candidates(self, method: str, n_classes: int) -> dict[str, ScoreMap | ProbabilityMap | None]:
+    def _candidates(self, method: str, n_classes: int, metric: Metric) -> dict[str, Calibrator | None]:
         given = self.calibrators
         if given is None:
-            given = self._defaults(method, n_classes)
+            given = _default_candidates(method, n_classes, metric)
         elif isinstance(given, Sequence) and all(isinstance(name, str) for name in given):
             given = {name: name for name in ([given] if isinstance(given, str) else given)}
         if not isinstance(given, Mapping) or not given or UNCALIBRATED in given:
@@ -244,29 +461,15 @@ class AutoCalibrator(ModelWithCalibrator):
                 f"{UNCALIBRATED!r}; got {given!r}.",
                 argument="calibrators",
             )
-        found: dict[str, ScoreMap | ProbabilityMap | None] = {UNCALIBRATED: None} if method == "predict_proba" else {}
-        return found | {str(name): calibrator_for(each, method, n_classes) for name, each in given.items()}
-
-    def _defaults(self, method: str, n_classes: int) -> dict[str, Any]:
-        wanted = "binary" if n_classes == 2 or method == "decision_function" else "multiclass"
-        found: dict[str, Any] = {
-            name: kind()
-            for name, kind in CALIBRATORS.items()
-            if (kind.kind == wanted and name not in _TOLD) or (wanted == "multiclass" and name in _ONE_VS_REST)
-        }
-        cost = getattr(getattr(as_metric(self._scoring(), "scoring"), "loss", None), "cost", None)
-        if cost is not None:
-            found |= {"cats": CATS(cost), "caps": CAPS(cost)}
-        if method == "decision_function":
-            found = {"platt": "platt"} | {name: each for name, each in found.items() if each.accepts_any_score}
-        return found
+        candidates: dict[str, Calibrator | None] = {UNCALIBRATED: None} if method == "predict_proba" else {}
+        return candidates | {str(name): calibrator_for(value, method, n_classes) for name, value in given.items()}
 
     def _held_out(
         self,
         model: Any,
         rows: TrainingRows,
         method: str,
-        candidates: Mapping[str, ScoreMap | ProbabilityMap | None],
+        candidates: Mapping[str, Calibrator | None],
         splits: list[tuple[Ints, Ints]],
     ) -> tuple[dict[str, Floats], Ints, dict[str, str]]:
         """Return probabilities by each candidate of rows that it was fitted without, these rows, and failed fits."""
@@ -285,7 +488,7 @@ class AutoCalibrator(ModelWithCalibrator):
                         parts[name].append(_cross_fitted(calibrator, inner, scores, rows))
                     except InputError as error:
                         failed[name] = str(error)
-        kept = {name: join_by_row(each, tests)[0] for name, each in parts.items() if name not in failed}
+        kept = {name: join_by_row(scores, tests)[0] for name, scores in parts.items() if name not in failed}
         if not kept:
             raise InputError(f"calibrators must have one that can be fitted; got {failed}.", argument="calibrators")
         return kept, np.unique(np.concatenate(tests)), failed
@@ -321,31 +524,30 @@ class AutoCalibrator(ModelWithCalibrator):
         columns = [rows.column(proba) for proba in scored.values()]
         paired, tables = PairedRows.read(rows.y, columns, cluster=rows.cluster, sample_weight=rows.weight)
         seed = seed_sequence(self.random_state)
-        draws = paired_replicates(paired, [metric], n_resamples=self.n_resamples, seed=seed, show=self.progress)[
-            :, :, 0
-        ]
+        replicates = paired_replicates(paired, [metric], n_resamples=self.n_resamples, seed=seed, show=self.progress)
+        draws = replicates[:, :, 0]
         values = np.array([metric.value(table) for table in tables])
         if metric.name == "log_loss":
             values[_certain(list(scored.values()), UNCALIBRATED in scored)] = math.inf
         with np.errstate(invalid="ignore"):  # the difference of two infinite log losses
             gains, drawn = sign * (values[0] - values), sign * (draws[:, :1] - draws)
         pvalues = [math.nan, *stepdown_pvalues(gains[1:], drawn[:, 1:]).tolist()]
-        found = []
+        ranked = []
         for i, (name, column) in enumerate(zip(scored, columns, strict=True)):
-            own = (math.nan, math.nan)
+            around = (math.nan, math.nan)
             if math.isfinite(values[i]):
-                own = self._interval(metric, rows, column, float(values[i]), draws[:, i])
+                around = self._interval(metric, rows, column, float(values[i]), draws[:, i])
             limits = _limits(float(gains[i]), drawn[:, i], self.confidence_level) if i else (math.nan, math.nan)
             bias = _bias(scored[name], training, tested)
-            found.append(Candidate(name, float(values[i]), *own, float(gains[i]), *limits, pvalues[i], *bias))
-        return Ranking.choose(found, metric, level=self.confidence_level, alpha=self.alpha, failed=failed)
+            ranked.append(Candidate(name, float(values[i]), *around, float(gains[i]), *limits, pvalues[i], *bias))
+        return Ranking.choose(ranked, metric, level=self.confidence_level, alpha=self.alpha, failed=failed)
 
     def _interval(
         self, metric: Metric, rows: "_RowsOfMetric", column: Floats, value: float, draws: Floats
     ) -> tuple[float, float]:
         if rows.own_class:
             return _limits(value, draws, self.confidence_level)
-        found = interval(
+        estimated = interval(
             metric,
             rows.y,
             column,
@@ -356,17 +558,32 @@ class AutoCalibrator(ModelWithCalibrator):
             random_state=self.random_state,
             progress=self.progress,
         )
-        return found.low, found.high
+        return estimated.low, estimated.high
 
 
-def _cross_fitted(
-    calibrator: ScoreMap | ProbabilityMap | None, inner: Responses, scores: Floats, rows: TrainingRows
-) -> Floats:
+def _default_candidates(method: str, n_classes: int, metric: Metric) -> dict[str, Any]:
+    """Return the calibrators that need nothing but rows, and cost-aware ones with the cost of the metric."""
+    takes = "column" if n_classes == 2 or method == "decision_function" else "classes"
+    candidates: dict[str, Any] = {
+        name: class_()
+        for name, class_ in CALIBRATORS.items()
+        if (class_.takes == takes and not class_.needs_settings) or (takes == "classes" and class_.suits_each_class)
+    }
+    cost = getattr(getattr(metric, "loss", None), "cost", None)
+    if cost is not None:
+        candidates |= {"cats": CATS(cost), "caps": CAPS(cost)}
+    if method == "decision_function":
+        margins = {name: candidate for name, candidate in candidates.items() if candidate.accepts_any_score}
+        candidates = {"platt": "platt"} | margins
+    return candidates
+
+
+def _cross_fitted(calibrator: Calibrator | None, inner: Responses, scores: Floats, rows: TrainingRows) -> Floats:
     if calibrator is None:
         return apply_calibrator(None, scores)
     with warnings.catch_warnings():  # of candidates in one fold; the fit of the chosen one issues its own
         warnings.simplefilter("ignore", CalibrantWarning)
-        return apply_calibrator(fit_calibrator(calibrator, inner, rows.classes), scores)
+        return apply_calibrator(inner.fit(calibrator, rows.classes), scores)
 
 
 def _warn_of_brier(
@@ -382,7 +599,7 @@ def _warn_of_brier(
     code = None if cluster is None else np.unique(cluster, return_inverse=True)[1]
     change = mean_difference(after, before, weight, code)
     if change.value > 0 and change.pvalue <= ranking.alpha:
-        first, last = (float(np.average(each, weights=weight)) for each in (before, after))
+        first, last = (float(np.average(losses, weights=weight)) for losses in (before, after))
         warnings.warn(
             f"{chosen} improves the {ranking.metric}, but it raises the cross-fitted Brier score from {first:.5f} to "
             f"{last:.5f}. Pass scoring='brier' to choose by the Brier score.",
@@ -394,7 +611,7 @@ def _warn_of_brier(
 def _metric(scoring: MetricLike) -> tuple[Metric, float]:
     """Return the metric, and 1 if lower values are better, -1 if higher values are."""
     metric = as_metric(scoring, "scoring")
-    if declared(metric, "kind") in ("point", "distribution"):
+    if getattr(metric, "reader", read_score_table).kind is not ScoreTable:
         raise InputError(
             f"scoring must measure probabilities; got {metric.name}, whose kind is {declared(metric, 'kind')!r}.",
             hint="Use a proper score such as 'brier'.",
@@ -453,18 +670,14 @@ class _RowsOfMetric:
         return proba[:, 1] if proba.shape[1] == 2 else proba.ravel()
 
 
-def _identity(n_classes: int) -> ScoreMap | ProbabilityMap:
-    return Identity() if n_classes == 2 else OneVsRest(Identity())
-
-
 def _certain(scored: Sequence[Floats], has_baseline: bool) -> Bools:
     """Return which candidates make rows certain (0 or 1) that the baseline does not.
 
     Their log loss is infinite as soon as one such row has the other outcome, so a finite value is chance.
     """
     certain = [(proba <= 0) | (proba >= 1) for proba in scored]
-    known = certain[0] if has_baseline else np.zeros_like(certain[0])
-    return np.array([bool((each & ~known).any()) for each in certain])
+    before = certain[0] if has_baseline else np.zeros_like(certain[0])
+    return np.array([bool((after & ~before).any()) for after in certain])
 
 
 def _limits(value: float, draws: Floats, level: float) -> tuple[float, float]:
@@ -478,10 +691,10 @@ def _bias(proba: Floats, training: TrainingRows, tested: Ints) -> tuple[float, f
     """Return mean probability less event rate, and its p-value; of several classes those with the lowest p-value."""
     code, n_classes = training.code[tested], len(training.classes)
     shared = _RowsOfMetric.options(training, tested)
-    found = []
-    for each in range(n_classes) if n_classes > 2 else (1,):
-        paired, (table,) = PairedRows.read((code == each).astype(np.int64), [proba[:, each]], **shared)
+    tests = []
+    for j in range(n_classes) if n_classes > 2 else (1,):
+        paired, (table,) = PairedRows.read((code == j).astype(np.int64), [proba[:, j]], **shared)
         design = Design(table, None if paired.cluster is None else paired)
-        found.append((in_the_large_test(design).pvalue, float(Bias().value(table))))
-    pvalue, bias = min(found)
-    return bias, min(1.0, pvalue * len(found))
+        tests.append((in_the_large_test(design).pvalue, float(Bias().value(table))))
+    pvalue, bias = min(tests)
+    return bias, min(1.0, pvalue * len(tests))

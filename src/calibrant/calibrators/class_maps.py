@@ -5,8 +5,8 @@ and need no estimator.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -15,18 +15,40 @@ from calibrant._support.arrays import Floats, read_only
 from calibrant._support.errors import InputError
 from calibrant._support.logistic import EPS, check_eps
 from calibrant.calibrators import maps
-from calibrant.calibrators.multinomial import chunks, log_probabilities, softmax
 
-__all__ = ["CLASS_MAPS", "ClassMap", "Coupling", "Normalised", "Softmax", "TopLabel", "from_dict", "to_dict"]
+__all__ = [
+    "CLASS_MAPS",
+    "ClassExpression",
+    "ClassMap",
+    "Coupling",
+    "Normalised",
+    "Softmax",
+    "TopLabel",
+    "chunks",
+    "log_probabilities",
+    "softmax",
+]
 
 
 DOMAINS = ("probability", "real")
 _COUPLING_STEPS = 100
 _LARGEST = 1e100  # sums of products of such numbers with logarithms are finite
 _LARGEST_RATIO = 1e9  # with larger ratios the equations of the coupling are singular in doubles
-_PAIR_CELLS = 2**23  # cells of pairs that are worked on at once
-_NESTED = {"confidence"}  # fields that hold a map of one score
-_NESTED_LISTS = {"per_class", "per_pair"}
+_CELLS = 2**21  # of a matrix that are worked on at once
+_PAIR_CELLS = 2**23  # the same for probabilities of pairs
+
+
+class ClassExpression(Protocol):
+    """An expression of one number per class, in a language to which maps are exported; see `maps.Expression`."""
+
+    def softmax(self, weights: Floats, biases: Floats, eps: float) -> "ClassExpression":
+        """Return the softmax of ``W ln p + b``, p at least `eps`."""
+
+    def normalised(self, per_class: Sequence[maps.Map]) -> "ClassExpression":
+        """Return the maps of the classes divided by their sum, or equal shares where all are 0."""
+
+    def top_label(self, confidence: maps.Map) -> "ClassExpression":
+        """Return the map of the highest number, and shares of the rest in proportion to the others."""
 
 
 class ClassMap(Protocol):
@@ -43,6 +65,9 @@ class ClassMap(Protocol):
         """Number of classes; None if the map takes any number."""
 
     def __call__(self, proba: Floats) -> Floats: ...
+
+    def formula(self, columns: ClassExpression) -> ClassExpression | None:
+        """Return the map of an expression of class probabilities; None if it has no closed form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +112,9 @@ class Softmax:
             calibrated[rows] = softmax(moved + self.biases)
         return calibrated
 
+    def formula(self, columns: ClassExpression) -> ClassExpression:
+        return columns.softmax(self.weights, self.biases, self.eps)
+
 
 @dataclass(frozen=True, eq=False)
 class Normalised:
@@ -103,7 +131,7 @@ class Normalised:
     kind: ClassVar[str] = "normalised"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "per_class", tuple(self.per_class))
+        object.__setattr__(self, "per_class", _maps(self, "per_class"))
         if self.n_classes < 2 or self.domain not in DOMAINS:
             raise InputError(
                 f"A normalised map must have maps of two or more classes and a domain of {' or '.join(DOMAINS)}; got "
@@ -115,10 +143,13 @@ class Normalised:
         return len(self.per_class)
 
     def __call__(self, proba: Floats) -> Floats:
-        raw = np.column_stack([each(column) for each, column in zip(self.per_class, proba.T, strict=True)])
+        raw = np.column_stack([map_(column) for map_, column in zip(self.per_class, proba.T, strict=True)])
         total = raw.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
             return np.asarray(np.where(total > 0, raw / total, 1 / raw.shape[1]))
+
+    def formula(self, columns: ClassExpression) -> ClassExpression:
+        return columns.normalised(self.per_class)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +168,9 @@ class TopLabel:
     domain: ClassVar[str] = "probability"
     n_classes: ClassVar[None] = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "confidence", _map(self.confidence))
+
     def __call__(self, proba: Floats) -> Floats:
         row, top = np.arange(len(proba)), proba.argmax(axis=1)
         calibrated = self.confidence(proba[row, top])
@@ -148,6 +182,9 @@ class TopLabel:
         others *= ((1 - calibrated) / np.where(rest > 0, rest, proba.shape[1] - 1))[:, None]
         others[row, top] = calibrated
         return others
+
+    def formula(self, columns: ClassExpression) -> ClassExpression:
+        return columns.top_label(self.confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +210,7 @@ class Coupling:
 
     def __post_init__(self) -> None:
         check_eps(self.eps)
-        object.__setattr__(self, "per_pair", tuple(self.per_pair))
+        object.__setattr__(self, "per_pair", _maps(self, "per_pair"))
         object.__setattr__(self, "sizes", _numbers("sizes", self.sizes))
         pairs = self.n_classes * (self.n_classes - 1) // 2
         if len(self.per_pair) != pairs or self.sizes.shape != (pairs,) or not pairs or not (self.sizes > 0).all():
@@ -199,10 +236,13 @@ class Coupling:
         for rows in chunks((len(proba), first.size), _PAIR_CELLS):
             p = np.maximum(proba[rows], self.eps)
             pairs = np.column_stack(
-                [each(p[:, i] / (p[:, i] + p[:, j])) for each, i, j in zip(self.per_pair, first, second, strict=True)]
+                [map_(p[:, i] / (p[:, i] + p[:, j])) for map_, i, j in zip(self.per_pair, first, second, strict=True)]
             )
             calibrated[rows] = couple(np.clip(pairs, self.eps, 1 - self.eps), share, self.n_classes)
         return calibrated
+
+    def formula(self, columns: ClassExpression) -> None:
+        return None
 
 
 def couple(pairs: Floats, share: Floats, n_classes: int) -> Floats:
@@ -255,43 +295,38 @@ def _coupling_step(scores: Floats, pairs: Floats, share: Floats) -> Floats:
     return np.asarray(np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0], dtype=np.float64)
 
 
-CLASS_MAPS: dict[str, Any] = {each.kind: each for each in (Softmax, Normalised, TopLabel, Coupling)}
+CLASS_MAPS: dict[str, Any] = {class_.kind: class_ for class_ in (Softmax, Normalised, TopLabel, Coupling)}
 
 
-def to_dict(map_: ClassMap) -> dict[str, Any]:
-    """Return the map as plain data for JSON, from which `from_dict` restores it bitwise."""
-    data: dict[str, Any] = {"kind": map_.kind}
-    for name in _fields(map_.kind):
-        value = getattr(map_, name)
-        if name in _NESTED:
-            data[name] = maps.to_dict(value)
-        elif name in _NESTED_LISTS:
-            data[name] = [maps.to_dict(each) for each in value]
-        else:
-            data[name] = value.tolist() if isinstance(value, np.ndarray) else value
-    return data
+def softmax(logits: Floats) -> Floats:
+    """Return exponentials divided by their sum, row by row."""
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares: Floats = raised / raised.sum(axis=1, keepdims=True)
+    return shares
 
 
-def from_dict(data: Any) -> ClassMap:
-    """Return the map that `to_dict` describes, checked as any other."""
-    kind = data.get("kind") if isinstance(data, Mapping) else None
-    if not isinstance(kind, str) or kind not in CLASS_MAPS:
-        raise InputError(f"kind of a map of classes must be one of {', '.join(CLASS_MAPS)}; got {kind!r}.")
-    given = {name: value for name, value in data.items() if name != "kind"}
-    if sorted(given) != sorted(_fields(kind)):
-        raise InputError(f"A {kind} map has the fields {', '.join(_fields(kind))}; found {', '.join(map(str, given))}.")
-    for name in _NESTED.intersection(given):
-        given[name] = maps.from_dict(given[name])
-    for name in _NESTED_LISTS.intersection(given):
-        if not isinstance(given[name], list):
-            raise InputError(f"{name} of a {kind} map must be a list; got {given[name]!r}.")
-        given[name] = [maps.from_dict(each) for each in given[name]]
-    built: ClassMap = CLASS_MAPS[kind](**given)
-    return built
+def log_probabilities(proba: Floats, eps: float) -> Floats:
+    """Return logarithms of probabilities, those below `eps` clipped to it."""
+    logs: Floats = np.log(np.maximum(proba, eps))
+    return logs
 
 
-def _fields(kind: str) -> list[str]:
-    return [field.name for field in fields(CLASS_MAPS[kind])]
+def chunks(shape: tuple[int, int], cells: int = _CELLS) -> list[slice]:
+    """Return slices of rows, each of at most `cells` cells, so that temporary arrays stay small."""
+    rows = max(1, cells // shape[1])
+    return [slice(start, start + rows) for start in range(0, shape[0], rows)]
+
+
+def _map(map_: Any) -> Any:
+    """Return a map of one number, given as such or as plain data."""
+    return map_ if is_dataclass(map_) else maps.from_dict(map_)
+
+
+def _maps(owner: Any, name: str) -> tuple[Any, ...]:
+    values = getattr(owner, name)
+    if not isinstance(values, (list, tuple)):
+        raise InputError(f"{name} of a {owner.kind} map must be a list; got {values!r}.")
+    return tuple(map(_map, values))
 
 
 def _numbers(name: str, values: Any) -> Floats:

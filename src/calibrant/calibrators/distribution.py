@@ -5,30 +5,268 @@ forecasts was not fitted on; a call with other forecasts returns recalibrated on
 """
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import Argument, InputError, Note, check_count, check_share
 from calibrant.calibrators import maps
-from calibrant.calibrators.distribution_map import (
-    DistributionMap,
-    check_total,
-    total_weight,
-    weighted_median,
-    weighted_quantiles,
-)
+from calibrant.calibrators.calibrator import Calibrator
 from calibrant.forecasts.distributions import Quantiles, as_levels
-from calibrant.forecasts.transformed import Stretched, Warped, need_scores, normal_scores, refuse_discrete, stretch
+from calibrant.forecasts.forecast_table import as_forecast, read_outcomes
+from calibrant.forecasts.transformed import (
+    ONE_SD,
+    Stretched,
+    Warped,
+    need_scores,
+    normal_scores,
+    refuse_discrete,
+    stretch,
+)
 
-__all__ = ["PITRecalibrator", "QuantileRecalibrator", "VarianceScaling"]
+__all__ = [
+    "NORMAL",
+    "DistributionMap",
+    "PITRecalibrator",
+    "QuantileForms",
+    "QuantileRecalibrator",
+    "VarianceScaling",
+    "WarpedMap",
+    "check_total",
+    "quantile_forms",
+    "total_weight",
+]
+
+NORMAL = ("mean", "sd")  # the columns of a normal forecast
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileForms:
+    """A recalibrated quantile as a function of the columns of forecasts, for SQL and ONNX.
+
+    A normal forecast has the columns mean and sd, a quantile forecast one column per level. The quantile is a weighted
+    sum of the columns plus a shift, or, of several such sums, the one at `place` in rising order.
+
+    Attributes
+    ----------
+    inputs : tuple
+        Keys of the columns, in order: "mean" and "sd", or levels.
+    weights : ndarray of shape (columns, sums)
+    shifts : ndarray of shape (sums,)
+    place : int
+    """
+
+    inputs: tuple[Any, ...]
+    weights: Floats
+    shifts: Floats
+    place: int = 0
+
+    @property
+    def of_normal(self) -> bool:
+        """Whether the columns are mean and standard deviation."""
+        return self.inputs == NORMAL
+
+
+class DistributionMap(TransformerMixin, Calibrator):  # type: ignore[misc]
+    """A recalibrator of predictive distributions; a subclass fits its map in `_fit_rows`.
+
+    Attributes
+    ----------
+    map_ : a map of `calibrant.calibrators.maps`
+        The fitted map: all that `calibrant.save`, `to_sql` and `to_onnx` need.
+    notes_ : tuple of Note
+        Notes about the rows of the fit.
+
+    See Also
+    --------
+    PITRecalibrator, ScoreMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian, VarianceScaling
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> recalibrator = VarianceScaling().fit(Gaussian(np.zeros(1000), 3.0), y)
+    >>> isinstance(recalibrator, DistributionMap), recalibrator(Gaussian([0.0], 3.0)).quantile(0.9).round(1)
+    (True, array([1.2]))
+    """
+
+    kind: ClassVar[str] = "distribution"
+    takes: ClassVar[Literal["column", "classes", "distributions"]] = "distributions"
+    is_increasing: ClassVar[bool] = True
+
+    def fit(self, X: Any, y: Column, sample_weight: Column | None = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        X : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+            Forecasts of rows that the model of the forecasts was not fitted on.
+        y : column of n outcomes
+        sample_weight : column of n weights, optional
+            Their sum is used as the number of rows: weight 2 equals two rows.
+
+        Returns
+        -------
+        self
+        """
+        outcomes, forecast = read_outcomes(y, X, "y")
+        weight = None
+        if sample_weight is not None:
+            weight = _columns.read_weights(sample_weight, _columns.read(outcomes, "y"))
+            used = weight > 0
+            if not used.any():
+                raise InputError("sample_weight must be positive in at least one row; got 0 in all.", argument="X")
+            outcomes, forecast, weight = outcomes[used], forecast.part(used), weight[used]
+        with self._keeping_earlier_fit():
+            self.notes_ = ()
+            self.map_ = self._fit_rows(outcomes, forecast, weight)
+        return self
+
+    def _fit_rows(self, y: Floats, forecast: Any, weight: Floats | None) -> Any:
+        raise NotImplementedError
+
+    def transform(self, X: Any) -> Any:
+        """Return the recalibrated forecasts.
+
+        Parameters
+        ----------
+        X : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+            Forecasts of new rows.
+
+        Returns
+        -------
+        forecast
+            One recalibrated distribution per row.
+        """
+        check_is_fitted(self)
+        return self._recalibrate(as_forecast(X))
+
+    def _recalibrate(self, forecast: Any) -> Any:
+        raise NotImplementedError
+
+    def _forms(self, inputs: tuple[Any, ...], level: float) -> QuantileForms:
+        """Return the recalibrated quantile of the level as a function of the columns."""
+        raise NotImplementedError
+
+    def __call__(self, forecast: Any) -> Any:
+        """Return the same as `transform`.
+
+        Parameters
+        ----------
+        forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+            Forecasts of new rows.
+
+        Returns
+        -------
+        forecast
+            One recalibrated distribution per row.
+        """
+        return self.transform(forecast)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+
+class WarpedMap(DistributionMap):
+    """The base of recalibrators by one increasing map of normal scores."""
+
+    def _recalibrate(self, forecast: Any) -> Warped:
+        return Warped(forecast, self.map_)
+
+    def _forms(self, inputs: tuple[Any, ...], level: float) -> QuantileForms:
+        from scipy.special import ndtri
+
+        if inputs != NORMAL:
+            raise InputError(
+                f"A {self.map_.kind} map of normal scores has no closed form for quantile forecasts, whose "
+                "distribution is not known between the levels.",
+                hint="Use QuantileRecalibrator or VarianceScaling.",
+                argument="columns",
+            )
+        score = self.map_.inverse(np.array([ndtri(level)]))
+        return QuantileForms(inputs, np.vstack([np.ones(1), score]), np.zeros(1))
+
+
+def quantile_forms(calibrator: DistributionMap, keys: Sequence[Any], level: float | None) -> QuantileForms:
+    """Return the recalibrated quantile of a level as a function of the columns with these keys."""
+    if level is None:
+        raise InputError(
+            Argument("level") + f" must be given for {type(calibrator).__name__}: the level of the quantile to export."
+        )
+    check_share("level", level)
+    if sorted(map(str, keys)) == sorted(NORMAL):
+        return calibrator._forms(NORMAL, level)
+    try:
+        levels = tuple(sorted(float(key) for key in keys))
+        Quantiles(levels, np.zeros((1, len(levels))))  # checks the levels
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            Argument("columns") + f" must have the keys 'mean' and 'sd', or levels of quantiles; got {list(keys)!r}.",
+        ) from error
+    return calibrator._forms(levels, level)
+
+
+def _forecast_weights(inputs: tuple[Any, ...], level: Any) -> Floats:
+    """Return the weights with which the columns give the quantiles of the forecast itself, one column per level."""
+    from scipy.special import ndtri
+
+    levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
+    if inputs == NORMAL:
+        return np.vstack([np.ones(levels.size), ndtri(levels)])
+    # Quantiles are linear in the values, so differences of the quantiles of step vectors are the weights.
+    corners = np.triu(np.ones((len(inputs), len(inputs))))  # zeros, then ones: rows that do not fall
+    steps: Floats = Quantiles(inputs, corners).quantile(levels)
+    return -np.diff(steps, axis=0, append=np.zeros((1, levels.size)))
+
+
+def total_weight(y: Floats, weight: Floats | None) -> float:
+    """Return the number of rows, or the sum of the weights that stands for it."""
+    return y.size if weight is None else float(weight.sum())
+
+
+def check_total(name: str, total: float, least: float) -> None:
+    """Refuse a fit on fewer rows than `least`."""
+    if total < least:
+        raise InputError(f"y must hold at least {least:g} rows for {name}; got {total:g}.", argument="y")
+
+
+def weighted_quantiles(values: Floats, levels: Floats, weight: Floats | None) -> Floats:
+    """Return the quantiles in which the i-th smallest of n values is at level i/(n+1), with lines between.
+
+    Weight 2 equals two rows: a value covers the ranks from the sum of the weights below it, plus 1 (or plus its weight,
+    if that is less), to the sum including its own.
+    """
+    if weight is None:
+        return np.array([np.quantile(values, level, method="weibull") for level in levels])
+    order = np.argsort(values, kind="stable")
+    sorted_weight = weight[order]
+    upto = np.cumsum(sorted_weight)
+    ranks = np.column_stack([upto - sorted_weight + np.minimum(sorted_weight, 1.0), upto]).reshape(-1)
+    quantiles: Floats = np.interp(levels * (upto[-1] + 1), ranks, np.repeat(values[order], 2))
+    return quantiles
+
+
+def weighted_median(values: Floats, weight: Floats | None) -> float:
+    """Return the median; of two middle values their mean."""
+    if weight is None:
+        return float(np.median(values))
+    return float(weighted_quantiles(values, np.array([0.5]), weight)[0])
+
 
 _FEWEST = 10
 
 
-class PITRecalibrator(DistributionMap):
+class PITRecalibrator(WarpedMap):
     """Recalibration by the PIT: each level of the forecasts becomes the observed share of outcomes below it.
 
     The distribution function F becomes R(F), with R the (isotonic) distribution function of the PIT values of the fit.
@@ -77,9 +315,7 @@ class PITRecalibrator(DistributionMap):
         need_scores(forecast)
         total = total_weight(y, weight)
         check_total("PITRecalibrator", total, _FEWEST)
-        count = check_count("n_knots", self.n_knots)
-        if count < 3:
-            raise InputError(Argument("n_knots") + f" must be at least 3; got {count}.", value=count)
+        count = check_count("n_knots", self.n_knots, least=3)
         # Equal scores (whole numbers, zeros) share the middle of their levels, so that neither side is preferred.
         scores, row, times = np.unique(normal_scores(forecast, y), return_inverse=True, return_counts=True)
         if weight is not None:
@@ -101,9 +337,6 @@ class PITRecalibrator(DistributionMap):
                 argument="y",
             )
         return maps.Segments(knots[distinct], ndtri(level[distinct]), beyond="line")
-
-    def _recalibrate(self, forecast: Any) -> Warped:
-        return Warped(forecast, self.map_)
 
 
 def _knot_levels(count: int, rows: float) -> Floats:
@@ -190,13 +423,20 @@ class VarianceScaling(DistributionMap):
         """Return forecasts of the same kind, except for distributions of scipy."""
         return stretch(forecast, self.factor_, self.shift_)
 
+    def _forms(self, inputs: tuple[Any, ...], level: float) -> QuantileForms:
+        middle = _forecast_weights(inputs, 0.5)
+        weights = middle + self.factor_ * (_forecast_weights(inputs, level) - middle)
+        if self.shift_:
+            weights = weights + self.shift_ * (_forecast_weights(inputs, ONE_SD) - middle)
+        return QuantileForms(inputs, weights, np.zeros(1))
+
 
 def _median_shift(y: Floats, forecast: Any, weight: Floats | None) -> float:
     middle, unit = forecast.quantile(0.5), Stretched(forecast, 1.0, 1.0).quantile(0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
         away = (y - middle) / (unit - middle)
-    known = np.isfinite(away)
-    return weighted_median(away[known], None if weight is None else weight[known]) if known.any() else 0.0
+    finite = np.isfinite(away)
+    return weighted_median(away[finite], None if weight is None else weight[finite]) if finite.any() else 0.0
 
 
 def _covering_factor(y: Floats, forecast: Any, level: float, shift: float, weight: Floats | None) -> float:
@@ -212,8 +452,8 @@ def _covering_factor(y: Floats, forecast: Any, level: float, shift: float, weigh
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = np.where(away == 0, 0.0, np.abs(away) / room)
     order = np.argsort(needed, kind="stable")
-    held = np.cumsum(np.ones(y.size) if weight is None else weight[order])
-    factor = float(needed[order][min(int(np.searchsorted(held, rank)), y.size - 1)])
+    upto = np.cumsum(np.ones(y.size) if weight is None else weight[order])
+    factor = float(needed[order][min(int(np.searchsorted(upto, rank)), y.size - 1)])
     if not 0 < factor < math.inf:
         raise InputError(
             f"X must hold forecasts whose intervals a factor can widen to cover {100 * level:g} % of the outcomes; "
@@ -233,20 +473,20 @@ def _best_stretch(y: Floats, forecast: Any, shift: bool, weight: Floats | None) 
     def loss(log_factor: float, moved: float = 0.0) -> float:
         stretched = Stretched(forecast, math.exp(log_factor), moved)
         try:
-            found = float(-np.average(stretched.log_density(y), weights=weight))
+            value = float(-np.average(stretched.log_density(y), weights=weight))
         except InputError:
-            found = float(np.average(stretched.crps(y), weights=weight))
-        return found if math.isfinite(found) else 1e300
+            value = float(np.average(stretched.crps(y), weights=weight))
+        return value if math.isfinite(value) else 1e300
 
     low, middle, high = forecast.quantile([0.25, 0.5, 0.75]).T
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.abs(y - middle) / np.where(y > middle, high - middle, middle - low)
-    known = np.isfinite(room) & (room > 0)
-    if not known.any():
+    usable = np.isfinite(room) & (room > 0)
+    if not usable.any():
         raise InputError(
             "X must hold forecasts with a width, and other values than y, to fit a factor; it holds none.", argument="X"
         )
-    near = math.log(weighted_median(room[known], None if weight is None else weight[known]))
+    near = math.log(weighted_median(room[usable], None if weight is None else weight[usable]))
     with np.errstate(all="ignore"):
         start = minimize_scalar(loss, bounds=(near - 7, near + 7), method="bounded", options={"xatol": 1e-9})
         if loss(start.x) >= 1e300 or abs(start.x - near) > 6.9:
@@ -257,8 +497,8 @@ def _best_stretch(y: Floats, forecast: Any, shift: bool, weight: Floats | None) 
             )
         if not shift:
             return math.exp(start.x), 0.0
-        found = minimize(lambda theta: loss(theta[0], theta[1]), [start.x, 0.0], method="Nelder-Mead")
-    return math.exp(found.x[0]), float(found.x[1])
+        best = minimize(lambda theta: loss(theta[0], theta[1]), [start.x, 0.0], method="Nelder-Mead").x
+    return math.exp(best[0]), float(best[1])
 
 
 class QuantileRecalibrator(DistributionMap):
@@ -312,8 +552,8 @@ class QuantileRecalibrator(DistributionMap):
     def _levels(self, forecast: Any) -> Floats:
         if self.levels is not None:
             return _sorted_levels(self.levels)
-        known = forecast.known_levels if forecast.ensemble is None else None
-        return np.arange(1, 20) / 20 if known is None else np.array(known)
+        levels = forecast.known_levels if forecast.ensemble is None else None
+        return np.arange(1, 20) / 20 if levels is None else np.array(levels)
 
     @property
     def levels_(self) -> Floats:
@@ -334,11 +574,20 @@ class QuantileRecalibrator(DistributionMap):
         moved = self.map_(forecast.quantile(self.levels_))
         return Quantiles(self.levels_, moved, index=getattr(forecast, "index", None))
 
+    def _forms(self, inputs: tuple[Any, ...], level: float) -> QuantileForms:
+        place = np.flatnonzero(np.isclose(self.levels_, level, rtol=0, atol=1e-9))
+        if not place.size:
+            levels = ", ".join(f"{each:g}" for each in self.levels_)
+            raise InputError(
+                Argument("level") + f" must be one of the recalibrated levels {levels}; got {level:g}.", value=level
+            )
+        return QuantileForms(inputs, _forecast_weights(inputs, self.levels_), self.shifts_, int(place[0]))
+
 
 def _sorted_levels(levels: Column) -> Floats:
-    found = np.sort(as_levels(np.asarray(levels, dtype=np.float64))[0])
-    if not found.size or (np.diff(found) == 0).any():
+    rising = np.sort(as_levels(np.asarray(levels, dtype=np.float64))[0])
+    if not rising.size or (np.diff(rising) == 0).any():
         raise InputError(
             Argument("levels") + f" must be different numbers between 0 and 1; got {levels!r}.", value=levels
         )
-    return found
+    return rising

@@ -1,13 +1,15 @@
 """Maps of one number: the fitted part of a calibrator or recalibrator.
 
 A few kinds serve all calibrators, of probabilities, of point predictions and of predictive distributions. Each holds
-plain numbers, which are checked when it is made. Files, SQL and ONNX read maps and need no estimator.
+plain numbers, which are checked when it is made, and states its formula. Files, SQL and ONNX read maps and need no
+estimator.
 """
 
 import math
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -21,6 +23,7 @@ __all__ = [
     "MAPS",
     "BetaMap",
     "Cubic",
+    "Expression",
     "Linear",
     "Logistic",
     "Map",
@@ -44,10 +47,52 @@ _LARGEST = 1e300  # of a coefficient: times the logit of any score it is finite
 _UNIT = (0.0, 1.0)
 
 
+class Expression(Protocol):
+    """An expression of a language to which maps are exported, SQL or ONNX; operators and methods make larger ones."""
+
+    def __add__(self, other: "Expression | float") -> "Expression": ...
+    def __radd__(self, other: float) -> "Expression": ...
+    def __sub__(self, other: "Expression | float") -> "Expression": ...
+    def __rsub__(self, other: float) -> "Expression": ...
+    def __mul__(self, other: "Expression | float") -> "Expression": ...
+    def __rmul__(self, other: float) -> "Expression": ...
+    def __truediv__(self, other: "Expression | float") -> "Expression": ...
+
+    def log(self) -> "Expression":
+        """Return the natural logarithm."""
+
+    def sigmoid(self) -> "Expression":
+        """Return ``1 / (1 + exp(-x))``, without overflow."""
+
+    def clip(self, low: float, high: float) -> "Expression":
+        """Return the number, moved to the nearer end where it lies outside [low, high]."""
+
+    def normal(self) -> "Expression":
+        """Return the number, or 0 where its products would underflow and an engine would fail."""
+
+    def look_up(self, edges: Floats, values: Floats) -> "Expression":
+        """Return the value of the bin that holds the number: bin j if ``edges[j-1] <= x < edges[j]``."""
+
+    def pieces(
+        self,
+        edges: Floats,
+        columns: Sequence[Floats],
+        piece: Callable[..., "Expression"],
+        ends: "tuple[Expression | float, Expression | float]",
+    ) -> "Expression":
+        """Return the piece between the edges around the number, or an end: what lies below or above all edges.
+
+        `piece` is a function of one number per column, for each two neighbouring edges.
+        """
+
+
 class Map(Protocol):
     """A function of one number; `kind` names it."""
 
     kind: ClassVar[str]
+
+    def formula(self, x: Expression) -> Expression:
+        """Return the map of an expression of a number of its domain."""
 
     @property
     def domain(self) -> Domain:
@@ -98,6 +143,9 @@ class Steps:
     def __call__(self, score: Floats) -> Floats:
         return self.values[_kernels.locate(self.edges, score)]
 
+    def formula(self, x: Expression) -> Expression:
+        return x.look_up(self.edges, self.values)
+
 
 @dataclass(frozen=True, eq=False)
 class Segments:
@@ -137,11 +185,23 @@ class Segments:
         inside = np.clip(score, self.x[0], self.x[-1]) if self.beyond == "level" else score
         width = np.where(right > left, self.x[right] - self.x[left], 1.0)
         rise = self.y[right] - self.y[left]
-        found: Floats = self.y[left] + (inside - self.x[left]) / width * rise
+        values: Floats = self.y[left] + (inside - self.x[left]) / width * rise
         if self.beyond == "line":
-            return found
+            return values
         low, high = np.minimum(self.y[left], self.y[right]), np.maximum(self.y[left], self.y[right])
-        return np.clip(found, low, high)
+        return np.clip(values, low, high)
+
+    def formula(self, x: Expression) -> Expression:
+        columns = (self.x[:-1], np.diff(self.x), self.y[:-1], np.diff(self.y))
+
+        def line(start: Any, width: Any, height: Any, rise: Any) -> Expression:
+            inside: Expression = height + (x.normal() - start) / width * rise
+            return inside
+
+        if self.beyond == "level":
+            return x.pieces(self.x, columns, line, (float(self.y[0]), float(self.y[-1])))
+        first, last = (line(*(float(column[end]) for column in columns)) for end in (0, -1))
+        return x.pieces(self.x, columns, line, (first, last))
 
     def _piece(self, score: Floats) -> Ints:
         return np.clip(_kernels.locate(self.x, score) - 1, 0, max(self.x.size - 2, 0))
@@ -152,8 +212,8 @@ class Segments:
 
     def log_slope(self, score: Floats) -> Floats:
         """Return the logarithm of the slope; at a point, that of the line to its right."""
-        found: Floats = np.log(np.diff(self.y) / np.diff(self.x))[self._piece(score)]
-        return found
+        slope: Floats = np.log(np.diff(self.y) / np.diff(self.x))[self._piece(score)]
+        return slope
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +251,14 @@ class Logistic:
         eta += self.intercept
         return expit(eta)
 
+    def formula(self, x: Expression) -> Expression:
+        if self.on == "logit":
+            inside = x.clip(self.eps, 1 - self.eps)
+            x = inside.log() - (1 - inside).log()
+        elif self.domain == "probability":
+            x = x.normal().clip(0.0, 1.0)
+        return (float(self.slope) * x + float(self.intercept)).sigmoid()
+
 
 @dataclass(frozen=True, eq=False)
 class BetaMap:
@@ -221,6 +289,11 @@ class BetaMap:
         inside = np.clip(score, self.eps, 1 - self.eps)
         return expit(self.a * np.log(inside) - self.b * np.log1p(-inside) + self.c)
 
+    def formula(self, x: Expression) -> Expression:
+        inside = x.clip(self.eps, 1 - self.eps)
+        a, b, c = map(float, (self.a, self.b, self.c))
+        return (a * inside.log() - b * (1 - inside).log() + c).sigmoid()
+
 
 @dataclass(frozen=True, eq=False)
 class Odds:
@@ -243,6 +316,11 @@ class Odds:
     def __call__(self, score: Floats) -> Floats:
         with np.errstate(divide="ignore", over="ignore"):  # 1 / inf is the 0 that is meant
             return 1 / (1 + (1 - score) / (self.ratio * score))  # each step keeps the order of scores
+
+    def formula(self, x: Expression) -> Expression:
+        inside = x.normal().clip(0.0, 1.0)
+        odds = float(self.ratio) * inside
+        return odds / (odds + (1 - inside))
 
 
 @dataclass(frozen=True)
@@ -270,6 +348,9 @@ class Linear:
     def __call__(self, score: Floats) -> Floats:
         return self.intercept + self.slope * score
 
+    def formula(self, x: Expression) -> Expression:
+        return float(self.intercept) + float(self.slope) * x.normal()
+
 
 @dataclass(frozen=True, eq=False)
 class Shifts:
@@ -295,8 +376,11 @@ class Shifts:
         return bool((np.diff(self.shifts) >= 0).all())
 
     def __call__(self, score: Floats) -> Floats:
-        found: Floats = score + self.shifts[_kernels.locate(self.edges, score)]
-        return found
+        shifted: Floats = score + self.shifts[_kernels.locate(self.edges, score)]
+        return shifted
+
+    def formula(self, x: Expression) -> Expression:
+        return x + x.look_up(self.edges, self.shifts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,9 +415,19 @@ class Cubic:
         left = np.clip(_kernels.locate(self.x, score) - 1, 0, self.x.size - 2)
         t = (score - self.x[left]) / np.diff(self.x)[left]
         c0, c1, c2, c3 = self.coefficients[left].T
-        found: Floats = c0 + t * (c1 + t * (c2 + t * c3))
-        found = np.where(score < self.x[0], self.y[0] + (score - self.x[0]) * self.slope[0], found)
-        return np.where(score >= self.x[-1], self.y[-1] + (score - self.x[-1]) * self.slope[-1], found)
+        values: Floats = c0 + t * (c1 + t * (c2 + t * c3))
+        values = np.where(score < self.x[0], self.y[0] + (score - self.x[0]) * self.slope[0], values)
+        return np.where(score >= self.x[-1], self.y[-1] + (score - self.x[-1]) * self.slope[-1], values)
+
+    def formula(self, x: Expression) -> Expression:
+        def cubic(start: Any, width: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Expression:
+            t = (x - start) / width
+            value: Expression = c0 + t * (c1 + t * (c2 + t * c3))
+            return value
+
+        tangents = [float(self.y[end]) + (x - float(self.x[end])) * float(self.slope[end]) for end in (0, -1)]
+        columns = (self.x[:-1], np.diff(self.x), *self.coefficients.T)
+        return x.pieces(self.x, columns, cubic, (tangents[0], tangents[1]))
 
 
 @dataclass(frozen=True)
@@ -385,8 +479,8 @@ class SinhArcsinh:
         array
             One value per score.
         """
-        found: Floats = np.sinh(self.tails * np.arcsinh((score - self.location) / self.scale) - self.skewness)
-        return found
+        values: Floats = np.sinh(self.tails * np.arcsinh((score - self.location) / self.scale) - self.skewness)
+        return values
 
     def inverse(self, value: Floats) -> Floats:
         """Return the scores that the map gives these values.
@@ -401,8 +495,8 @@ class SinhArcsinh:
         array
             One score per value.
         """
-        found: Floats = self.location + self.scale * np.sinh((np.arcsinh(value) + self.skewness) / self.tails)
-        return found
+        scores: Floats = self.location + self.scale * np.sinh((np.arcsinh(value) + self.skewness) / self.tails)
+        return scores
 
     def log_slope(self, score: Floats) -> Floats:
         """Return the logarithm of the slope.
@@ -419,11 +513,9 @@ class SinhArcsinh:
         """
         x = (score - self.location) / self.scale
         inner = self.tails * np.arcsinh(x) - self.skewness
-        # ln cosh without overflow
-        found: Floats = (
-            math.log(self.tails / self.scale) + np.logaddexp(inner, -inner) - math.log(2) - 0.5 * np.log1p(x**2)
-        )
-        return found
+        twice_cosh = np.logaddexp(inner, -inner)  # its logarithm, without overflow
+        slope: Floats = math.log(self.tails / self.scale) + twice_cosh - math.log(2) - 0.5 * np.log1p(x**2)
+        return slope
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,8 +547,8 @@ class QuantileShifts:
 
 
 MAPS: dict[str, Any] = {
-    each.kind: each
-    for each in (Steps, Segments, Logistic, BetaMap, Odds, Linear, Shifts, Cubic, SinhArcsinh, QuantileShifts)
+    class_.kind: class_
+    for class_ in (Steps, Segments, Logistic, BetaMap, Odds, Linear, Shifts, Cubic, SinhArcsinh, QuantileShifts)
 }
 
 
@@ -466,26 +558,29 @@ def restrict(map_: Map, domain: Domain) -> Map:
     return replace(map_, domain=domain) if has_choice else map_  # type: ignore[type-var]
 
 
-def to_dict(map_: Map) -> dict[str, Any]:
-    """Return the map as plain data for JSON, from which `from_dict` restores it bitwise."""
-    data: dict[str, Any] = {"kind": map_.kind}
-    for field in fields(map_):  # type: ignore[arg-type]
-        value = getattr(map_, field.name)
-        data[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
-    return data
+def to_dict(map_: Any) -> dict[str, Any]:
+    """Return a map, of one number or of classes, as plain data for JSON, from which `from_dict` restores it bitwise."""
+    return {"kind": map_.kind} | {field.name: _plain(getattr(map_, field.name)) for field in fields(map_)}
 
 
-def from_dict(data: Mapping[str, Any]) -> Map:
-    """Return the map that `to_dict` describes, checked as any other."""
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [to_dict(map_) for map_ in value]
+    if is_dataclass(value):
+        return to_dict(value)
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def from_dict(data: Any, known: Mapping[str, Any] = MappingProxyType(MAPS)) -> Any:
+    """Return the map that `to_dict` describes, checked as any other; `known` are the classes by kind."""
     kind = data.get("kind") if isinstance(data, Mapping) else None
-    if not isinstance(kind, str) or kind not in MAPS:
-        raise InputError(f"The kind of a map must be one of {', '.join(MAPS)}; got {kind!r}.", value=kind)
-    names = [field.name for field in fields(MAPS[kind])]
-    given = [name for name in data if name != "kind"]
-    if sorted(names) != sorted(given):
-        raise InputError(f"A {kind} map must have the fields {', '.join(names)}; got {', '.join(map(str, given))}.")
-    built: Map = MAPS[kind](**{name: data[name] for name in names})
-    return built
+    if not isinstance(kind, str) or kind not in known:
+        raise InputError(f"The kind of a map must be one of {', '.join(known)}; got {kind!r}.", value=kind)
+    names = [field.name for field in fields(known[kind])]
+    values = {name: value for name, value in data.items() if name != "kind"}
+    if sorted(names) != sorted(values, key=str):
+        raise InputError(f"A {kind} map must have the fields {', '.join(names)}; got {', '.join(map(str, values))}.")
+    return known[kind](**values)
 
 
 def between(score: Floats, start: Any) -> Floats:

@@ -1,34 +1,248 @@
 """`Multicalibrator`: scores that are calibrated in subgroups too, by boosting of residual log-odds."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.sparse import issparse
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints
 from calibrant._support.errors import CalibrantWarning, InputError, Note, check_count, check_keywords, check_option
 from calibrant._support.logistic import EPS, expit, logit
+from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
-from calibrant.calibrators.feature_codes import apply_codes, codes_from_dict, fit_codes
-from calibrant.calibrators.log_odds_boosting import HeldOut, boost_in_folds, split_rows
-from calibrant.calibrators.models import ModelWithCalibrator
-from calibrant.calibrators.responses import TrainingRows, fit_on, is_frozen, out_of_fold, response, response_method
+from calibrant.calibrators.boosted_trees import (
+    MOST_LEAVES,
+    Backend,
+    BoostedLogOdds,
+    TreeRound,
+    TreeRows,
+    TreeSettings,
+    apply_codes,
+    choose_backend,
+    codes_from_dict,
+    fit_codes,
+    fit_round,
+    mean_log_odds,
+    rescaled,
+)
+from calibrant.calibrators.calibrator import plain_labels, plain_notes, restore_labels, restore_notes
+from calibrant.calibrators.models import (
+    ModelOnFeatures,
+    TrainingRows,
+    fit_on,
+    is_frozen,
+    out_of_fold,
+    response,
+    response_method,
+)
 from calibrant.calibrators.score_map import two_classes
-from calibrant.calibrators.tree_fits import TreeRows, TreeSettings, choose_backend
-from calibrant.calibrators.tree_rounds import MOST_LEAVES, BoostedLogOdds, mean_log_odds
 
-__all__ = ["Multicalibrator"]
+__all__ = ["Multicalibrator", "slope_and_intercept", "split_rows"]
+
+MOST_SCALE = 2.0
+PATIENCE = 3  # rounds without a lower held-out loss
+_PRIOR = 1.0  # precision of slope and intercept around 1 and 0: the fit exists for separated classes too
+_NEWTON_STEPS = 50
+
+
+def split_rows(
+    cv: Any, event: Ints, cluster: Ints | None, seed: int, used: Ints | None = None
+) -> list[tuple[Ints, Ints]]:
+    """Return fitted rows and held-out rows of each fold; rows of a cluster stay together.
+
+    `used` are the rows that `event` and `cluster` describe, if they are not all: splits that are given count all rows.
+    """
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        check_count("cv", int(cv), least=2)
+        splitter = StratifiedKFold if cluster is None else StratifiedGroupKFold
+        cv = splitter(int(cv), shuffle=True, random_state=seed)
+    if hasattr(cv, "get_n_splits"):
+        folds = _as_folds(cv.split(np.zeros((event.size, 1)), event, cluster))
+    else:
+        listed = isinstance(cv, Iterable) and not isinstance(cv, str)
+        folds = _as_folds(cv) if listed else []
+        folds = folds if used is None else [(_places(a, used), _places(b, used)) for a, b in folds]
+    tested = np.concatenate([test for _, test in folds]) if folds else np.empty(0, dtype=np.int64)
+    if not tested.size or np.unique(tested).size < tested.size:
+        raise InputError(
+            f"cv must be a number of folds, or splits that hold out each row at most once; got {cv!r}.",
+            argument="cv",
+            value=cv,
+        )
+    return folds
+
+
+def _as_folds(splits: Iterable[Any]) -> list[tuple[Ints, Ints]]:
+    return [(np.asarray(train), np.asarray(test)) for train, test in splits]
+
+
+def _places(rows: Ints, used: Ints) -> Ints:
+    """Return the places of rows among those in use; others are left out."""
+    return np.searchsorted(used, rows[np.isin(rows, used)])
+
+
+def slope_and_intercept(log_odds: Floats, event: Ints, weight: Floats) -> tuple[float, float]:
+    """Return slope and intercept of a logistic regression with a weak prior around 1 and 0, by Newton's method."""
+    design = np.column_stack([log_odds, np.ones(log_odds.size)])
+    beta = centre = np.array([1.0, 0.0])
+    loss = _penalised(design, beta, centre, event, weight)
+    for _ in range(_NEWTON_STEPS):
+        p = expit(design @ beta)
+        gradient = (design * (weight * (p - event))[:, None]).sum(axis=0) + _PRIOR * (beta - centre)
+        spread = design * (weight * p * (1 - p))[:, None]
+        hessian = np.array([[(spread[:, i] * design[:, j]).sum() for j in (0, 1)] for i in (0, 1)])
+        step = np.linalg.solve(hessian + _PRIOR * np.eye(2), gradient)
+        while (lower := _penalised(design, beta - step, centre, event, weight)) > loss and np.abs(step).max() > 1e-9:
+            step /= 2
+        if np.abs(step).max() <= 1e-9:
+            break
+        beta, loss = beta - step, lower
+    return float(beta[0]), float(beta[1])
+
+
+def _penalised(design: Floats, beta: Floats, centre: Floats, event: Ints, weight: Floats) -> float:
+    penalty = _PRIOR / 2 * float(np.square(beta - centre).sum())
+    return float((weight * row_losses(design[:, 0] * beta[0] + beta[1], event)).sum()) + penalty
+
+
+def row_losses(log_odds: Floats, event: Ints) -> Floats:
+    """Return the log loss of each row."""
+    return np.asarray(np.logaddexp(0, np.where(event == 1, -log_odds, log_odds)))
+
+
+@dataclass
+class _Fold:
+    """The rows of a fold with their current log-odds, fitted and held out, and the rounds so far."""
+
+    fitted: TreeRows
+    current: Floats
+    held_out: TreeRows
+    predicted: Floats
+    slope: float
+    intercept: float
+    rounds: list[TreeRound] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, rows: TreeRows, log_odds: Floats, train: Ints, test: Ints) -> "_Fold":
+        fitted = rows.part(train)
+        slope, intercept = slope_and_intercept(log_odds[train], fitted.event, fitted.weight)
+        current, predicted = (slope * log_odds[part] + intercept for part in (train, test))
+        return cls(fitted, current, rows.part(test), predicted, slope, intercept)
+
+    def advance(self, settings: TreeSettings, backend: Backend) -> "_Fold":
+        """Return the fold after one more round."""
+        settings = replace(settings, seed=settings.seed + len(self.rounds))  # other draws of features in each round
+        trees = fit_round(self.fitted, self.current, settings, backend)
+        current = self.current + trees(self.fitted.codes, self.current)
+        predicted = self.predicted + trees(self.held_out.codes, self.predicted)
+        return _Fold(self.fitted, current, self.held_out, predicted, self.slope, self.intercept, [*self.rounds, trees])
+
+    def model(self, n_rounds: int, scale: float) -> BoostedLogOdds:
+        return BoostedLogOdds(self.slope, self.intercept, scale, tuple(self.rounds[:n_rounds]))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Models of the folds with the number of rounds of least held-out loss.
+
+    Attributes
+    ----------
+    models : tuple of BoostedLogOdds
+        One per fold.
+    losses : array
+        Mean held-out log loss of the scores, of slope and intercept, and after each round.
+    n_rounds : int
+    scale : float
+        Factor of the sum of all rounds.
+    gain, standard_error : float
+        Mean decrease of the held-out loss with this number of rounds, before it is scaled.
+    """
+
+    models: tuple[BoostedLogOdds, ...]
+    losses: Floats
+    n_rounds: int
+    scale: float
+    gain: float
+    standard_error: float
+
+
+def boost_in_folds(
+    rows: TreeRows,
+    log_odds: Floats,
+    folds: Sequence[tuple[Ints, Ints]],
+    cluster: Ints | None,
+    settings: TreeSettings,
+    backend: Backend,
+    *,
+    max_rounds: int,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+) -> HeldOut:
+    """Boost in each fold until the mean loss of all held-out rows stops to decrease."""
+    tested = np.concatenate([test for _, test in folds])
+    event, weight = rows.event[tested], rows.weight[tested]
+    before = row_losses(log_odds[tested], event)
+    states = [_Fold.begin(rows, log_odds, train, test) for train, test in folds]
+    path = [np.concatenate([fold.predicted for fold in states])]
+    means = [float(np.average(before, weights=weight)), _mean_loss(path[0], event, weight)]
+    with Parallel(n_jobs=n_jobs) as parallel:
+        for _ in progress_bar(range(max_rounds), max_rounds, "rounds", show=progress):
+            states = parallel(delayed(fold.advance)(settings, backend) for fold in states)
+            path.append(np.concatenate([fold.predicted for fold in states]))
+            means.append(_mean_loss(path[-1], event, weight))
+            if len(path) - 1 - int(np.argmin(means[1:])) >= PATIENCE:
+                break
+    best = int(np.argmin(means[1:]))
+    gains = before - row_losses(path[best], event)
+    gain, error = _mean_and_error(gains, weight, None if cluster is None else cluster[tested])
+    scale = _best_scale(path[0], path[best], event, weight)
+    return HeldOut(tuple(fold.model(best, scale) for fold in states), np.array(means), best, scale, gain, error)
+
+
+def _mean_loss(log_odds: Floats, event: Ints, weight: Floats) -> float:
+    return float(np.average(row_losses(log_odds, event), weights=weight))
+
+
+def _best_scale(start: Floats, end: Floats, event: Ints, weight: Floats) -> float:
+    """Return the scale of least held-out loss of what trees add.
+
+    Trees are shrunk, and stop before all of a deviation is corrected, so it is at least 1. Below 1 it would shrink each
+    fold's model because of noise of which their mean has less.
+    """
+
+    def loss(scale: float) -> float:
+        return _mean_loss(rescaled(start, end, scale), event, weight)
+
+    best = float(minimize_scalar(loss, bounds=(1.0, MOST_SCALE), method="bounded").x)
+    return best if loss(best) < _mean_loss(end, event, weight) else 1.0
+
+
+def _mean_and_error(values: Floats, weight: Floats, cluster: Ints | None) -> tuple[float, float]:
+    """Return the weighted mean and its standard error; rows of a cluster are one unit."""
+    mean = float(np.average(values, weights=weight))
+    parts = weight * (values - mean)
+    if cluster is not None:
+        code = np.unique(cluster, return_inverse=True)[1]
+        parts = np.asarray(np.bincount(code, weights=parts), dtype=np.float64)
+    if parts.size < 2:
+        return mean, np.inf
+    return mean, float(np.sqrt(np.square(parts).sum() * parts.size / (parts.size - 1)) / weight.sum())
+
 
 _MOST_ROUNDS = 1000
 _MOST_NODES = 2**21  # of all trees in a file
 
 
-class Multicalibrator(ModelWithCalibrator):
+class Multicalibrator(ModelOnFeatures):
     r"""Calibrate the scores of a model in the subgroups that its features define, by boosted trees.
 
     A calibrator of one score maps equal scores to equal probabilities, so it cannot correct a model that is
@@ -153,7 +367,9 @@ class Multicalibrator(ModelWithCalibrator):
     # Only the fit uses these; they do not go into files.
     settings_of_fit: ClassVar[tuple[str, ...]] = ("estimator", "cv", "random_state", "n_jobs", "progress")
 
-    calibrator_: Any
+    losses_: Floats
+    models_: tuple[BoostedLogOdds, ...]
+    notes_: tuple[Note, ...]
 
     def __init__(
         self,
@@ -258,26 +474,27 @@ class Multicalibrator(ModelWithCalibrator):
         units = None if units is None else units[used]
         part = rows.part(used)
         too_few = self._too_few_rows(part.event, units)
-        found = None if too_few else self._boost(part, logit(score.values[used], EPS), units, used)
-        self._keep_models(found, too_few, score.notes)
+        held_out = None if too_few else self._boost(part, logit(score.values[used], EPS), units, used)
+        self._keep_models(held_out, too_few, score.notes)
         self._coders, self.backend_ = coders, choose_backend(self.backend)
 
-    def _keep_models(self, found: HeldOut | None, too_few: str, notes: tuple[Note, ...]) -> None:
-        self.losses_ = np.empty(0) if found is None else found.losses
-        self.gain_, self.gain_error_ = (0.0, np.inf) if found is None else (found.gain, found.standard_error)
-        self.improved_ = bool(self.gain_ > self.gain_error_)
-        self.n_rounds_ = found.n_rounds if found is not None and self.improved_ else 0
-        self.scale_ = found.scale if found is not None and self.improved_ else 1.0
-        self.models_: tuple[BoostedLogOdds, ...] = found.models if found is not None and self.improved_ else ()
+    def _keep_models(self, held_out: HeldOut | None, too_few: str, notes: tuple[Note, ...]) -> None:
+        self.losses_, self.gain_, self.gain_error_ = np.empty(0), 0.0, np.inf
+        self.n_rounds_, self.scale_, self.models_ = 0, 1.0, ()
         self.notes_ = notes
-        if not self.improved_:
-            reason = too_few or (
-                f"the held-out log loss decreases by {self.gain_:.3g} per row, which is not more than its standard "
-                f"error {self.gain_error_:.3g}"
-                if self.gain_ >= 0
-                else f"the held-out log loss increases by {-self.gain_:.3g} per row"
-            )
-            self.notes_ += (Note("not_improved", 1, f"Scores are left unchanged: {reason}."),)
+        if held_out is not None:
+            self.losses_, self.gain_, self.gain_error_ = held_out.losses, held_out.gain, held_out.standard_error
+        self.improved_ = bool(self.gain_ > self.gain_error_)
+        if self.improved_ and held_out is not None:
+            self.n_rounds_, self.scale_, self.models_ = held_out.n_rounds, held_out.scale, held_out.models
+            return
+        reason = too_few or (
+            f"the held-out log loss decreases by {self.gain_:.3g} per row, which is not more than its standard "
+            f"error {self.gain_error_:.3g}"
+            if self.gain_ >= 0
+            else f"the held-out log loss increases by {-self.gain_:.3g} per row"
+        )
+        self.notes_ += (Note("not_improved", 1, f"Scores are left unchanged: {reason}."),)
         if too_few:
             warnings.warn(f"Multicalibrator: {self.notes_[-1].text}", CalibrantWarning, stacklevel=5)
 
@@ -300,8 +517,8 @@ class Multicalibrator(ModelWithCalibrator):
         folds = self.cv if isinstance(self.cv, (int, np.integer)) else 1
         counts = {}
         for name, outcome in (("events", 1), ("non-events", 0)):
-            own = np.flatnonzero(event == outcome)
-            counts[name] = own.size if cluster is None else np.unique(cluster[own]).size
+            rows = np.flatnonzero(event == outcome)
+            counts[name] = rows.size if cluster is None else np.unique(cluster[rows]).size
         unit = "" if cluster is None else " in different clusters"
         short = [f"{count:,} {name}{unit}" for name, count in counts.items() if count < folds]
         return f"there are {short[0]}, fewer than the {folds} folds" if short else ""
@@ -329,17 +546,8 @@ class Multicalibrator(ModelWithCalibrator):
             X, rows.code, rows.weight, scores=held_out.scores, cluster=cluster
         )
         self._keep(fit_on(self.estimator, rows), rows.classes, "predict_proba")
-        for name in (
-            "improved_",
-            "n_rounds_",
-            "scale_",
-            "gain_",
-            "gain_error_",
-            "losses_",
-            "models_",
-            "backend_",
-            "notes_",
-        ):
+        copied = "improved_ n_rounds_ scale_ gain_ gain_error_ losses_ models_ backend_ notes_"
+        for name in copied.split():
             setattr(self, name, getattr(self.calibrator_, name))
 
     def _check_classifier(self, rows: TrainingRows) -> None:
@@ -439,7 +647,8 @@ class Multicalibrator(ModelWithCalibrator):
         """
         models = [model.to_dict() for model in self.models_]
         _check_size(models)
-        return {
+        return plain_labels(self.classes_) | {
+            "notes": plain_notes(self.notes_),
             "features": [coder.to_dict() for coder in self._coders],
             "names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
             "n_features": int(self.n_features_in_),
@@ -457,19 +666,21 @@ class Multicalibrator(ModelWithCalibrator):
         state : dict
             What `to_state` returned; its keys are removed.
         """
+        self.classes_ = restore_labels(state, count=2, owner=type(self).__name__)
+        self.notes_ = restore_notes(state.pop("notes", None))
         features, models = state.pop("features", None), state.pop("models", None)
         if not isinstance(features, list) or not features or not isinstance(models, list):
             raise InputError("Multicalibrator must have a list of features and a list of models.")
         self._restore_columns(state)
-        self._coders = tuple(codes_from_dict(each) for each in features)
+        self._coders = tuple(map(codes_from_dict, features))
         names = {coder.name for coder in self._coders}
-        known = set(map(str, getattr(self, "feature_names_in_", names)))
-        if len(names) < len(self._coders) or len(names) > self.n_features_in_ or names - known:
+        fitted = set(map(str, getattr(self, "feature_names_in_", names)))
+        if len(names) < len(self._coders) or len(names) > self.n_features_in_ or names - fitted:
             raise InputError("features must be different columns of the fit.")
         self.n_rounds_ = _count("n_rounds", state.pop("n_rounds", None))
         sizes = [coder.n_codes for coder in self._coders]
         _check_size(models)
-        self.models_ = tuple(BoostedLogOdds.from_dict(each, sizes, self.n_rounds_) for each in models)
+        self.models_ = tuple(BoostedLogOdds.from_dict(model, sizes, self.n_rounds_) for model in models)
         self.gain_, self.gain_error_ = _gain(state.pop("gain", None))
         self.improved_ = bool(self.models_)
         scales = {model.scale for model in self.models_} or {1.0}
@@ -514,12 +725,12 @@ def _cluster_codes(cluster: Any, outcome: _columns.ColumnData) -> Ints | None:
 
 
 def _check_size(models: Sequence[Any]) -> None:
-    """Check that plain models have no more nodes than a file may have; malformed ones are found later."""
+    """Check that plain models have no more nodes than a file may have; malformed ones are refused later."""
     count = 0
     for model in models:
         rounds = model.get("rounds") if isinstance(model, dict) else None
-        for each in rounds if isinstance(rounds, list) else []:
-            trees = each.get("trees") if isinstance(each, dict) else None
+        for part in rounds if isinstance(rounds, list) else []:
+            trees = part.get("trees") if isinstance(part, dict) else None
             count += sum(len(tree) for tree in trees if isinstance(tree, list)) if isinstance(trees, list) else 0
     if count > _MOST_NODES:
         raise InputError(

@@ -1,26 +1,36 @@
-"""`ProbabilityMap`, the base of calibrators of class probabilities, and `OneVsRest`."""
+"""`ProbabilityMap`, the base of calibrators of class probabilities, and those that calibrate scores one by one."""
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints
-from calibrant._support.errors import CalibrantWarning, InputError, KnownKeywords, Note, join_notes
-from calibrant.calibrators.binary import as_score_map
-from calibrant.calibrators.class_maps import ClassMap, Normalised
-from calibrant.calibrators.score_map import ScoreMap, label_array
+from calibrant._support.errors import CalibrantWarning, InputError, Note, check_count, check_option, join_notes
+from calibrant._support.logistic import EPS, check_eps
+from calibrant.calibrators import maps
+from calibrant.calibrators.calibrator import (
+    Calibrator,
+    PredictsClasses,
+    label_array,
+    plain_labels,
+    plain_notes,
+    restore_labels,
+    restore_notes,
+)
+from calibrant.calibrators.class_maps import CLASS_MAPS, ClassMap, Coupling, Normalised, TopLabel
+from calibrant.calibrators.score_map import ScoreMap
 from calibrant.tables.class_table import ClassProbabilities
+from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["OneVsRest", "ProbabilityMap"]
+__all__ = ["OneVsRest", "PairwiseCoupling", "ProbabilityMap", "Spline", "are_probabilities"]
 
 
-class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ProbabilityMap(PredictsClasses, Calibrator):
     """A calibrator of class probabilities; a subclass fits its map in `_fit_rows`.
 
     Attributes
@@ -49,13 +59,8 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
     """
 
     kind: ClassVar[str] = "multiclass"
-    # Kinds of map that a fit can give, numbers beside the map that go into files, and whether a fit needs rows of
-    # each class.
-    map_kinds: ClassVar[tuple[str, ...]] = ()
-    saved_attributes: ClassVar[tuple[str, ...]] = ()
-    needs_all_classes: ClassVar[bool] = False
-
-    map_: Any
+    takes: ClassVar[Literal["column", "classes", "distributions"]] = "classes"
+    needs_all_classes: ClassVar[bool] = False  # whether a fit needs rows of each class
 
     @property
     def accepts_any_score(self) -> bool:
@@ -97,13 +102,9 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
         if self.needs_all_classes:
             _check_all_classes(self, code[weight > 0], names)
         used = weight > 0
-        kept = self.__dict__.copy()
-        try:
-            self.notes_: tuple[Note, ...] = column.notes + notes
+        with self._keeping_earlier_fit():
+            self.notes_ = column.notes + notes
             self.map_ = self._fit_rows(matrix[used], code[used], weight[used])
-        except BaseException:  # a fit that fails keeps the result of an earlier one
-            self.__dict__ = kept
-            raise
         self.classes_, self.n_features_in_ = label_array(names), len(names)
         return self
 
@@ -129,19 +130,22 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
         raise NotImplementedError
 
     def accepts_map(self, map_: Any) -> bool:
-        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it.
-
-        Parameters
-        ----------
-        map_ : map
-            The map of a file or of another fit.
-
-        Returns
-        -------
-        bool
-            False where no fit with these settings gives such a map.
-        """
         return map_.kind in self.map_kinds and map_.n_classes in (None, len(self.classes_))
+
+    def to_state(self) -> dict[str, Any]:
+        map_ = self._plain_map()
+        return plain_labels(self.classes_) | {"notes": plain_notes(self.notes_)} | self._plain_numbers() | map_
+
+    def restore_state(self, state: dict[str, Any]) -> None:
+        self.classes_ = restore_labels(state)
+        self.n_features_in_ = len(self.classes_)
+        self._restore_map(self._read_map(state), "its settings and classes")
+        self.notes_ = restore_notes(state.pop("notes", None))
+        self._restore_numbers(state)
+
+    def _read_map(self, state: dict[str, Any]) -> ClassMap:
+        map_: ClassMap = maps.from_dict(state.pop("map", {}), CLASS_MAPS)
+        return map_
 
     def __call__(self, X: Any) -> Floats:
         """Return calibrated probabilities: rows in the order given, columns in that of `classes_`.
@@ -180,26 +184,6 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
         """
         return self(X)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row; the first of equally probable ones.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n, K)
-            Class probabilities before calibration, columns as in the fit.
-
-        Returns
-        -------
-        array
-            One label per row.
-        """
-        likeliest = self(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[likeliest]
-        return labels
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
-
 
 def are_probabilities(matrix: Floats) -> bool:
     """Return whether all rows are probabilities of sum 1, up to the tolerance of reading."""
@@ -207,19 +191,14 @@ def are_probabilities(matrix: Floats) -> bool:
     return inside and bool((np.abs(matrix.sum(axis=1) - 1) <= _columns.CLIP_TOLERANCE * matrix.shape[1]).all())
 
 
-def score_domain(matrix: Floats) -> str:
-    """Return the domain of a map that was fitted on the rows: all that it takes later."""
-    return "probability" if are_probabilities(matrix) else "real"
-
-
 def _class_names(X: Any, y: _columns.ColumnData, classes: Sequence[Any] | None) -> list[Any]:
     """Return the class of each column: `classes`, the names of a frame's columns if they are labels, or the labels."""
     if classes is not None:
         return _columns.check_classes(classes)
-    found = _columns.classes(y)
+    labels = _columns.classes(y)
     names = list(X.columns) if hasattr(X, "columns") else []
-    named = len(set(names)) == len(names) > 1 and set(found) <= set(names)
-    return names if named else found
+    named = len(set(names)) == len(names) > 1 and set(labels) <= set(names)
+    return names if named else labels
 
 
 def _check_order(X: Any, classes: list[Any]) -> None:
@@ -245,7 +224,40 @@ def _check_all_classes(calibrator: Any, code: Ints, names: list[Any]) -> None:
         )
 
 
-class OneVsRest(ProbabilityMap):
+class _OfScoreMaps(ProbabilityMap):
+    """A calibrator of class probabilities that holds fitted calibrators of one score each."""
+
+    calibrator: ScoreMap | str | None
+    calibrators_: list[ScoreMap]
+    map_field: ClassVar[str]  # of the file: what determines the map beside the calibrators
+
+    @property
+    def _score_map(self) -> ScoreMap:
+        from calibrant.calibrators.registry import as_score_map  # which holds this class too
+
+        return as_score_map(self.calibrator)
+
+    def _compose(self, fitted: list[maps.Map], value: Any) -> ClassMap:
+        """Return the map of the maps of one score and of the value of `map_field`."""
+        raise NotImplementedError
+
+    def _plain_map(self) -> dict[str, Any]:
+        value = super()._plain_map()["map"][self.map_field]
+        return {self.map_field: value, "calibrators": self.calibrators_}
+
+    def _read_map(self, state: dict[str, Any]) -> ClassMap:
+        name, fitted = type(self).__name__, state.pop("calibrators", None)
+        if not isinstance(fitted, list) or not fitted:
+            raise InputError(f"{name} must have a list of calibrators.")
+        first = fitted[0]
+        alike = all(type(each) is type(first) and each.get_params() == first.get_params() for each in fitted)
+        if not isinstance(first, ScoreMap) or not alike:
+            raise InputError(f"{name} must have binary calibrators of one kind and the same settings.")
+        self.calibrators_, self.calibrator = fitted, clone(first)
+        return self._compose([each.map_ for each in fitted], state.pop(self.map_field, None))
+
+
+class OneVsRest(_OfScoreMaps):
     r"""One-vs-rest calibration: a binary calibrator per class, and the results divided by their sum.
 
     .. math::
@@ -289,17 +301,225 @@ class OneVsRest(ProbabilityMap):
     """
 
     map_kinds: ClassVar[tuple[str, ...]] = ("normalised",)
+    map_field: ClassVar[str] = "domain"
 
     def __init__(self, calibrator: ScoreMap | str | None = None) -> None:
         self.calibrator = calibrator
 
     @property
     def accepts_any_score(self) -> bool:
-        return as_score_map(self.calibrator).accepts_any_score
+        return self._score_map.accepts_any_score
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
-        calibrator = as_score_map(self.calibrator)
+        calibrator = self._score_map
         self.calibrators_ = [
             clone(calibrator).fit(matrix[:, j], (code == j).astype(np.int8), weight) for j in range(matrix.shape[1])
         ]
-        return Normalised([each.map_ for each in self.calibrators_], score_domain(matrix))
+        domain = "probability" if are_probabilities(matrix) else "real"
+        return self._compose([fitted.map_ for fitted in self.calibrators_], domain)
+
+    def _compose(self, fitted: list[maps.Map], value: Any) -> Normalised:
+        return Normalised(fitted, value)
+
+
+class PairwiseCoupling(_OfScoreMaps):
+    r"""Pairwise calibration: a binary calibrator per pair of classes, coupled to class probabilities.
+
+    For classes i < j, the rows of either class and their scores :math:`p_i / (p_i + p_j)` fit a binary calibrator,
+    which predicts :math:`r_{ij} = P(y = i \mid y \in \{i, j\})`. The probabilities of all pairs are coupled: q
+    minimises the weighted Kullback-Leibler divergence between :math:`r_{ij}` and :math:`q_i / (q_i + q_j)`,
+
+    .. math::
+
+       \sum_{i < j} n_{ij} \left[ r_{ij} \ln \frac{r_{ij}}{\mu_{ij}} + (1 - r_{ij}) \ln \frac{1 - r_{ij}}{1 - \mu_{ij}}
+       \right], \qquad \mu_{ij} = \frac{q_i}{q_i + q_j}
+
+    with :math:`n_{ij}` the number of rows of the pair.
+
+    Parameters
+    ----------
+    calibrator : binary calibrator or its name in `CALIBRATORS`, default=Platt()
+        Cloned for each pair.
+    eps : float, default=2**-24
+        Probabilities below `eps` are clipped to it; calibrated probabilities of pairs are clipped to
+        [eps, 1 - eps].
+
+    Attributes
+    ----------
+    calibrators_ : list of fitted binary calibrators, in the order of the pairs (0, 1), (0, 2), ..., (1, 2), ...
+    n_clipped_ : float
+        Rows, by weight, with a clipped probability.
+    map_, classes_, notes_
+        As for all multiclass calibrators.
+
+    See Also
+    --------
+    OneVsRest, Dirichlet
+
+    Notes
+    -----
+    Fits K (K - 1) / 2 binary calibrators. Each class must have rows. Scores must be probabilities. If each pair keeps
+    its score, the result is the original probabilities. The coupling is an optimisation per row, so it has no SQL and
+    no ONNX form; `calibrant.save` works.
+
+    References
+    ----------
+    .. [1] Hastie & Tibshirani (1998), "Classification by pairwise coupling".
+    .. [2] Zadrozny & Elkan (2002), "Transforming classifier scores into accurate multiclass probability estimates".
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([1, 1, 1], 3000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
+    >>> cal = PairwiseCoupling("beta").fit(proba, y)
+    >>> len(cal.calibrators_), bool(np.abs(cal(proba) - proba).mean() < 0.02)
+    (3, True)
+    """
+
+    map_kinds: ClassVar[tuple[str, ...]] = ("coupling",)
+    map_field: ClassVar[str] = "sizes"
+    saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_",)
+    needs_all_classes: ClassVar[bool] = True
+
+    def __init__(self, calibrator: ScoreMap | str | None = None, *, eps: float = EPS) -> None:
+        self.calibrator = calibrator
+        self.eps = eps
+
+    def accepts_map(self, map_: Any) -> bool:
+        return bool(super().accepts_map(map_) and map_.eps == self.eps)
+
+    def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
+        check_eps(self.eps)
+        calibrator = self._score_map
+        self.n_clipped_ = float(weight[(matrix < self.eps).any(axis=1)].sum())
+        p = np.maximum(matrix, self.eps)
+        self.calibrators_, sizes = [], []
+        for i, j in zip(*np.triu_indices(matrix.shape[1], 1), strict=True):
+            rows = (code == i) | (code == j)
+            score = p[rows, i] / (p[rows, i] + p[rows, j])
+            self.calibrators_.append(clone(calibrator).fit(score, (code[rows] == i).astype(np.int8), weight[rows]))
+            sizes.append(weight[rows].sum())
+        return self._compose([fitted.map_ for fitted in self.calibrators_], np.array(sizes))
+
+    def _compose(self, fitted: list[maps.Map], value: Any) -> Coupling:
+        return Coupling(fitted, value, self.eps)
+
+
+_POINTS = 51  # maximum number of points of the fitted curve
+
+
+class Spline(ProbabilityMap):
+    r"""Spline calibration: a natural cubic spline of the cumulative difference between outcomes and scores.
+
+    Rows are sorted by score s, and u is their share of all rows. With y = 1 if the class of the score occurred, the
+    cumulative difference
+
+    .. math::
+
+       D(u) = \frac{1}{N} \sum_{i \le u N} (y_i - s_i)
+
+    is fitted by least squares with a natural cubic spline over `n_knots` equally spaced knots in u, which starts at 0
+    as D does. Its derivative estimates how much the event rate at a score exceeds the score, so that a score is mapped
+    to :math:`s + D'(u(s))`.
+
+    Parameters
+    ----------
+    on : {"top_label", "classwise"}, default="top_label"
+        The scores that are recalibrated. ``"top_label"``: the highest probability of each row, whose class is right or
+        wrong. ``"classwise"``: each class's probability, against the rest; the results are divided by their sum.
+    n_knots : int, default=6
+        Number of knots, the two ends included; at least 2. With fewer distinct scores, one more than these.
+    eps : float, default=2**-24
+        Calibrated scores are clipped to [eps, 1 - eps].
+
+    Attributes
+    ----------
+    map_, classes_, notes_
+        As for all multiclass calibrators.
+
+    See Also
+    --------
+    Isotonic, Beta, SoftmaxTemperature
+
+    Notes
+    -----
+    ``"top_label"`` returns the calibrated confidence q for the most probable class (the first of equals), and for each
+    other class its probability times (1 - q) / (1 - confidence): the others keep their proportions and the row sums to
+    1. If the others are all 0 they share 1 - q equally. If q is low enough, another class can become the most
+    probable one. Classes without rows are allowed with ``"top_label"``.
+
+    Equal scores count as one point with their weight, so row order has no effect. The curve is stored at up to 51
+    scores of equally spaced ranks, with straight lines between them; beyond the scores of the fit the difference
+    between calibrated and original score is constant. It need not rise.
+
+    The authors fit the same difference; their spline is free at u = 0. With ``"classwise"`` and classes of low
+    probability, estimates below 0 are clipped to `eps`, which costs log loss; prefer ``OneVsRest(Isotonic())`` then.
+
+    References
+    ----------
+    .. [1] Gupta, Rahimi, Ajanthan, Mensink, Sminchisescu & Hartley (2021), "Calibration of neural networks using
+       splines".
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.dirichlet([1, 1, 1], 5000)
+    >>> y = (truth.cumsum(axis=1) > rng.random((5000, 1))).argmax(axis=1)
+    >>> sharp = truth**2 / (truth**2).sum(axis=1, keepdims=True)
+    >>> gap = np.abs(Spline().fit(sharp, y)(sharp).max(axis=1) - truth.max(axis=1)).mean()
+    >>> bool(gap < 0.05 < np.abs(sharp.max(axis=1) - truth.max(axis=1)).mean())
+    True
+    """
+
+    map_kinds: ClassVar[tuple[str, ...]] = ("top_label", "normalised")
+
+    def __init__(
+        self, *, on: Literal["top_label", "classwise"] = "top_label", n_knots: int = 6, eps: float = EPS
+    ) -> None:
+        self.on = on
+        self.n_knots = n_knots
+        self.eps = eps
+
+    def accepts_map(self, map_: Any) -> bool:
+        on, curves = ("top_label", [map_.confidence]) if map_.kind == "top_label" else ("classwise", map_.per_class)
+        inside = all(m.kind == "segments" and m.y.min() >= self.eps and m.y.max() <= 1 - self.eps for m in curves)
+        return bool(super().accepts_map(map_) and inside and on == self.on)
+
+    def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
+        check_option("on", self.on, ("top_label", "classwise"))
+        check_count("n_knots", self.n_knots - 1)
+        check_eps(self.eps)
+        if self.on == "top_label":
+            top = matrix.argmax(axis=1)
+            return TopLabel(self._segments(matrix[np.arange(top.size), top], code == top, weight))
+        columns = range(matrix.shape[1])
+        return Normalised([self._segments(matrix[:, j], code == j, weight) for j in columns])
+
+    def _segments(self, score: Floats, event: Any, weight: Floats) -> maps.Map:
+        """Return the map of one column of scores."""
+        table = ScoreTable.from_arrays(event, score, sample_weight=weight)
+        n, k = np.asarray(table.n, dtype=np.float64), np.asarray(table.k, dtype=np.float64)
+        share = np.cumsum(n) / n.sum()
+        excess = slope_of_cumulative(share, np.cumsum(k - n * table.score) / n.sum(), n, self.n_knots)
+        middle = share - n / n.sum() / 2
+        places = np.unique(np.searchsorted(middle, np.linspace(0, 1, _POINTS)).clip(0, middle.size - 1))
+        places = np.unique(np.append(places, [0, middle.size - 1]))
+        x, shift = table.score[places], excess(middle[places])
+        ends = [end for end in (0.0, 1.0) if end not in x]
+        order = np.argsort(np.append(x, ends))
+        x = np.append(x, ends)[order]
+        shift = np.append(shift, [shift[0 if end == 0 else -1] for end in ends])[order]
+        return maps.Segments(x, np.clip(x + shift, self.eps, 1 - self.eps))
+
+
+def slope_of_cumulative(share: Floats, cumulative: Floats, weight: Floats, n_knots: int) -> Any:
+    """Return the derivative of the natural cubic spline that fits the cumulative values best and is 0 at 0."""
+    from scipy.interpolate import CubicSpline
+
+    knots = np.linspace(0, 1, min(n_knots, share.size + 1))
+    # One spline for each knot, with value 1 there and 0 at the others; that of the first knot is left out.
+    basis = CubicSpline(knots, np.eye(knots.size)[:, 1:], bc_type="natural")
+    root = np.sqrt(weight / weight.sum())
+    heights, *_ = np.linalg.lstsq(basis(share) * root[:, None], cumulative * root, rcond=None)
+    return CubicSpline(knots, np.append(0.0, heights), bc_type="natural").derivative()

@@ -14,10 +14,10 @@ from calibrant._support.arrays import Bools, Column, Floats
 from calibrant._support.errors import Argument, InputError, check_count
 from calibrant._support.formatting import text_table
 from calibrant.calibrators import maps
-from calibrant.calibrators.distribution_map import DistributionMap, check_total, total_weight
+from calibrant.calibrators.distribution import WarpedMap, check_total, total_weight
 from calibrant.calibrators.maps import SinhArcsinh
 from calibrant.forecasts.forecast_table import read_outcomes
-from calibrant.forecasts.transformed import Warped, need_scores, normal_scores
+from calibrant.forecasts.transformed import need_scores, normal_scores
 from calibrant.inference.regression.uniformity import ad_pvalue
 
 __all__ = ["Front", "FrontPoint", "ParetoRecalibrator", "not_dominated"]
@@ -113,7 +113,7 @@ class Front:
 
     def __repr__(self) -> str:
         cells = [["", "NLL", "A^2", "p", "location", "scale", "skewness", "tails"]]
-        for name, point in [("before", self.before), *((str(i), each) for i, each in enumerate(self.points))]:
+        for name, point in [("before", self.before), *((str(i), point) for i, point in enumerate(self.points))]:
             m = point.map
             shape = [f"{v:.3g}" for v in (m.location, m.scale, m.skewness, m.tails)]
             mark = " (knee)" if name == str(self.knee) else ""
@@ -156,7 +156,7 @@ def not_dominated(*objectives: Column) -> Bools:
     return np.asarray(~(no_higher & lower).any(axis=0))
 
 
-class ParetoRecalibrator(DistributionMap):
+class ParetoRecalibrator(WarpedMap):
     r"""Recalibration of predictive distributions with two objectives: sharpness (NLL) against calibration (A^2).
 
     After Carney and Cunningham (2006), who train networks in this way: likelihood alone may leave forecasts
@@ -206,9 +206,7 @@ class ParetoRecalibrator(DistributionMap):
 
     def _fit_rows(self, y: Floats, forecast: Any, weight: Floats | None) -> SinhArcsinh:
         need_scores(forecast)
-        count = check_count("n_points", self.n_points)
-        if count < 2:
-            raise InputError(Argument("n_points") + f" must be at least 2; got {count}.", value=count)
+        count = check_count("n_points", self.n_points, least=2)
         check_total("a map of four numbers", total_weight(y, weight), 20)
         objectives = _Objectives(y, forecast, weight)
         self.front_ = Front(tuple(_search(objectives, count)), objectives.point(np.zeros(4)))
@@ -229,17 +227,20 @@ class ParetoRecalibrator(DistributionMap):
     def accepts_map(self, map_: Any) -> bool:
         return bool(map_ == self._chosen(self.choice))
 
-    def extra_state(self) -> dict[str, Any]:
-        return {"front": [_point_to_dict(point) for point in (self.front_.before, *self.front_)]}
+    def to_state(self) -> dict[str, Any]:
+        points = (self.front_.before, *self.front_)
+        return super().to_state() | {"front": [vars(point) | {"map": maps.to_dict(point.map)} for point in points]}
 
-    def restore_extra_state(self, state: dict[str, Any]) -> None:
+    def restore_state(self, state: dict[str, Any]) -> None:
+        plain = state.pop("front", None)
         try:
-            before, *points = [_point_from_dict(point) for point in state.pop("front")]
+            before, *points = map(_read_point, plain)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError("front of ParetoRecalibrator must be a list of points; it is not.") from error
+            raise InputError(f"front of ParetoRecalibrator must be a list of points; got {plain!r:.80}.") from error
         if not points:
             raise InputError("front of ParetoRecalibrator must hold at least one point; got none.")
         self.front_ = Front(tuple(points), before)
+        super().restore_state(state)
 
     def choose(self, choice: Choice) -> Self:
         """Return a recalibrator with the same front and another point of it.
@@ -279,22 +280,14 @@ class ParetoRecalibrator(DistributionMap):
         points = tuple(objectives.measure(point.map) for point in self.front_)
         return Front(points, objectives.point(np.zeros(4)))
 
-    def _recalibrate(self, forecast: Any) -> Warped:
-        return Warped(forecast, self.map_)
 
-
-def _point_to_dict(point: FrontPoint) -> dict[str, Any]:
-    return {**vars(point), "map": maps.to_dict(point.map)}
-
-
-def _point_from_dict(data: dict[str, Any]) -> FrontPoint:
-    numbers = {name: data[name] for name in ("nll", "a_squared", "pvalue")}
-    found = maps.from_dict(data["map"])
-    if len(data) != 4 or not all(isinstance(value, float) for value in numbers.values()):
+def _read_point(plain: dict[str, Any]) -> FrontPoint:
+    numbers = {name: plain[name] for name in ("nll", "a_squared", "pvalue")}
+    map_ = maps.from_dict(plain["map"])
+    numeric = all(isinstance(value, float) for value in numbers.values())
+    if len(plain) != 4 or not numeric or not isinstance(map_, SinhArcsinh):
         raise TypeError
-    if not isinstance(found, SinhArcsinh):
-        raise TypeError
-    return FrontPoint(**numbers, map=found)
+    return FrontPoint(**numbers, map=map_)
 
 
 def _map_from(theta: Floats) -> SinhArcsinh:
@@ -363,14 +356,14 @@ def _search(objectives: _Objectives, count: int) -> list[FrontPoint]:
     sharp = minimize(objectives.nll, start, method="L-BFGS-B", bounds=limits).x
     ends = [minimize(objectives.a_squared, theta, method="L-BFGS-B", bounds=limits).x for theta in (sharp, start)]
     calibrated = min(ends, key=objectives.a_squared)
-    found = [sharp, calibrated]
+    thetas = [sharp, calibrated]
     low, high = objectives.nll(sharp), objectives.nll(calibrated)
     for share in np.linspace(0, 1, count)[1:-1] if high > low else []:
         bound = low + share * (high - low)
         near = sharp + share * (calibrated - sharp)
         held = {"type": "ineq", "fun": lambda theta, most=bound: most - objectives.nll(theta)}
-        found.append(minimize(objectives.a_squared, near, method="SLSQP", bounds=limits, constraints=held).x)
-    points = sorted((objectives.point(theta) for theta in found), key=lambda point: (point.nll, point.a_squared))
+        thetas.append(minimize(objectives.a_squared, near, method="SLSQP", bounds=limits, constraints=held).x)
+    points = sorted((objectives.point(theta) for theta in thetas), key=lambda point: (point.nll, point.a_squared))
     kept = not_dominated([p.nll for p in points], [p.a_squared for p in points])
     distinct: dict[tuple[float, float], FrontPoint] = {
         (point.nll, point.a_squared): point for point, good in zip(points, kept, strict=True) if good

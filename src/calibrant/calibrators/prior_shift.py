@@ -60,6 +60,7 @@ class PriorShift(ScoreMap):
     """
 
     map_kinds: ClassVar[tuple[str, ...]] = ("odds",)
+    needs_settings: ClassVar[bool] = True
     event_rate_: EventRate
 
     def __init__(
@@ -116,10 +117,10 @@ class PriorShift(ScoreMap):
                 hint="Pass more new rows, or PriorShift(prevalence=) with a rate inside the interval.",
                 argument="new_scores",
             )
-        found = cls(prevalence=rate.value, trained_prevalence=rate.reference_rate)
-        found.fit([0.5, 0.5], [0, 1])  # the map depends on the two rates only
-        found.event_rate_ = rate
-        return found
+        shift = cls(prevalence=rate.value, trained_prevalence=rate.reference_rate)
+        shift.fit([0.5, 0.5], [0, 1])  # the map depends on the two rates only
+        shift.event_rate_ = rate
+        return shift
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         if (self.prevalence is None) == (self.sampling_rate is None):

@@ -1,26 +1,44 @@
-"""`CALIBRATORS` and `RECALIBRATORS`, the registries by name, and the resolver of calibrators that users give."""
+"""`CALIBRATORS` and `RECALIBRATORS`, the registries by name, and the resolvers of calibrators that users give."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from calibrant._support.errors import InputError, nearest
-from calibrant.calibrators.binary import BINARY_CALIBRATORS
-from calibrant.calibrators.distribution import PITRecalibrator, QuantileRecalibrator, VarianceScaling
-from calibrant.calibrators.distribution_map import DistributionMap
-from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
-from calibrant.calibrators.pairwise import PairwiseCoupling
+from calibrant.calibrators.cost_aware import CAPS, CATS
+from calibrant.calibrators.distribution import (
+    DistributionMap,
+    PITRecalibrator,
+    QuantileRecalibrator,
+    VarianceScaling,
+)
+from calibrant.calibrators.isotonic import BinningAverage, Isotonic, VennAbers
+from calibrant.calibrators.logit_scaling import Beta, Platt, Temperature
+from calibrant.calibrators.multiclass import OneVsRest, PairwiseCoupling, ProbabilityMap, Spline
 from calibrant.calibrators.pareto import ParetoRecalibrator
-from calibrant.calibrators.point import IsotonicRecalibrator, LinearRecalibrator, LocalRecalibrator
-from calibrant.calibrators.point_cost import CostRecalibrator
-from calibrant.calibrators.point_map import PointMap
+from calibrant.calibrators.point import (
+    CostRecalibrator,
+    IsotonicRecalibrator,
+    LinearRecalibrator,
+    LocalRecalibrator,
+    PointMap,
+)
+from calibrant.calibrators.prior_shift import PriorShift
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.softmax_scaling import Dirichlet, MatrixScaling, SoftmaxTemperature, VectorScaling
-from calibrant.calibrators.spline import Spline
 
-__all__ = ["CALIBRATORS", "RECALIBRATORS", "as_calibrator"]
+__all__ = ["CALIBRATORS", "RECALIBRATORS", "as_calibrator", "as_score_map"]
 
-# Each class has a `kind`: "binary" takes one column of scores, "multiclass" takes class probabilities.
+# Of scores and of class probabilities: each class has a `kind`.
 CALIBRATORS: dict[str, type[ScoreMap] | type[ProbabilityMap]] = {
-    **BINARY_CALIBRATORS,
+    "binning_average": BinningAverage,
+    "isotonic": Isotonic,
+    "platt": Platt,
+    "temperature": Temperature,
+    "beta": Beta,
+    "venn_abers": VennAbers,
+    "prior_shift": PriorShift,
+    "cats": CATS,
+    "caps": CAPS,
     "one_vs_rest": OneVsRest,
     "pairwise": PairwiseCoupling,
     "softmax_temperature": SoftmaxTemperature,
@@ -43,20 +61,39 @@ RECALIBRATORS: dict[str, type[PointMap] | type[DistributionMap]] = {
 }
 
 
-def as_calibrator(calibrator: Any, argument: str = "calibrator") -> ScoreMap | ProbabilityMap:
+def as_calibrator(calibrator: Any) -> ScoreMap | ProbabilityMap:
     """Return the calibrator that is meant by an object or a name.
 
     >>> as_calibrator("isotonic"), as_calibrator(Dirichlet())
     (Isotonic(), Dirichlet())
     """
-    known = CALIBRATORS.get(calibrator) if isinstance(calibrator, str) else None
-    found = calibrator if known is None else known()
-    if isinstance(found, (ScoreMap, ProbabilityMap)):
-        return found
+    resolved: ScoreMap | ProbabilityMap = _resolve(
+        calibrator, CALIBRATORS, (ScoreMap, ProbabilityMap), "one of calibrant's calibrators (cb.Platt()) or of"
+    )
+    return resolved
+
+
+def as_score_map(calibrator: Any) -> ScoreMap:
+    """Return the binary calibrator that is meant by an object or a name; Platt's for None.
+
+    >>> as_score_map("isotonic"), as_score_map(Beta())
+    (Isotonic(), Beta())
+    """
+    if calibrator is None:
+        return Platt()
+    known = {name: class_ for name, class_ in CALIBRATORS.items() if issubclass(class_, ScoreMap)}
+    resolved: ScoreMap = _resolve(calibrator, known, (ScoreMap,), "a binary calibrator (cb.Platt()) or one of")
+    return resolved
+
+
+def _resolve(calibrator: Any, known: Mapping[str, Any], bases: tuple[type, ...], allowed: str) -> Any:
+    named = isinstance(calibrator, str)
+    resolved = known[calibrator]() if named and calibrator in known else calibrator
+    if isinstance(resolved, bases):
+        return resolved
     raise InputError(
-        f"{argument} must be one of calibrant's calibrators (cb.Platt()) or of the names {', '.join(CALIBRATORS)}; "
-        f"got {calibrator!r}.",
-        hint=nearest(calibrator, list(CALIBRATORS)).strip() if isinstance(calibrator, str) else "",
-        argument=argument,
+        f"calibrator must be {allowed} the names {', '.join(known)}; got {calibrator!r}.",
+        hint=nearest(calibrator, list(known)).strip() if named else "",
+        argument="calibrator",
         value=calibrator,
     )

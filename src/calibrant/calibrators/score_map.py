@@ -1,25 +1,26 @@
-"""`ScoreMap`: the base of all calibrators of one column of scores."""
+"""`ScoreMap`, the base of all calibrators of one column of scores, and `Identity`."""
 
 import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats
-from calibrant._support.errors import CalibrantWarning, InputError, KnownKeywords, Note, join_notes
+from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
 from calibrant.calibrators import maps
+from calibrant.calibrators.calibrator import Calibrator, PredictsClasses, label_array, plain_labels, restore_labels
+from calibrant.metrics.log_odds import count_clipped
 from calibrant.tables.score_table import ScoreTable, count_any_scores
 
-__all__ = ["ScoreMap"]
+__all__ = ["Identity", "ScoreMap"]
 
 _SEVERAL_CLASSES = "For several classes wrap the calibrator in calibrant.OneVsRest."
 
 
-class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ScoreMap(PredictsClasses, Calibrator):
     """A calibrator of one column of scores; a subclass fits its map in `_fit_table`.
 
     Scores that all lie in [0, 1] in the fit are probabilities: a score outside [0, 1] is then an `InputError`. A
@@ -51,18 +52,16 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
     """
 
     kind: ClassVar[str] = "binary"
-    # Kinds of map that a fit can give, whether higher scores never get lower probabilities (`calibrant.load` checks
-    # both), and numbers beside the map that go into files.
-    map_kinds: ClassVar[tuple[str, ...]] = ()
     is_increasing: ClassVar[bool] = True
-    saved_attributes: ClassVar[tuple[str, ...]] = ()
+    gives_probabilities: ClassVar[bool] = True
+    any_score: ClassVar[bool] = False  # the value of `accepts_any_score`, unless it depends on settings
 
-    map_: Any
+    n_clipped_: float
 
     @property
     def accepts_any_score(self) -> bool:
         """Whether scores may be any finite numbers, such as the margins of an SVM; otherwise they lie in [0, 1]."""
-        return False
+        return self.any_score
 
     def fit(self, X: Column | ScoreTable, y: Column | None = None, sample_weight: Column | None = None) -> Self:
         """Fit the map.
@@ -74,7 +73,7 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
         y : column of n outcomes
             Two labels; where they are not 0 and 1 the greater one, in sorted order, is the event, as in scikit-learn.
         sample_weight : column of n weights, optional
-            Their sum plays the number of rows: weight 2 equals two rows, and weights of sum 10 count as ten rows.
+            Their sum is used as the number of rows: weight 2 equals two rows, and weights of sum 10 count as ten rows.
 
         Returns
         -------
@@ -82,35 +81,21 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
         """
         table, classes = read_table(X, y, sample_weight, any_score=self.accepts_any_score)
         table = table.rows_by_weight()
-        kept = self.__dict__.copy()
-        try:
-            self.notes_: tuple[Note, ...] = table.notes
+        with self._keeping_earlier_fit():
+            self.notes_ = table.notes
             low, high = table.extremes
             domain: maps.Domain = "probability" if low >= 0 and high <= 1 else "real"
             self.map_ = maps.restrict(self._fit_table(table), domain)
-        except BaseException:  # a fit that fails keeps the result of an earlier one
-            self.__dict__ = kept
-            raise
         self.classes_, self.n_features_in_ = classes, 1
         return self
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         raise NotImplementedError
 
-    def accepts_map(self, map_: Any) -> bool:
-        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it.
-
-        Parameters
-        ----------
-        map_ : map
-            The map of a file or of another fit.
-
-        Returns
-        -------
-        bool
-            False where no fit with these settings gives such a map.
-        """
-        return True
+    def _count_clipped(self, table: ScoreTable, eps: float) -> None:
+        """Count the rows whose score is clipped to [eps, 1 - eps] before its logit is taken."""
+        self.n_clipped_, notes = count_clipped(table, eps)
+        self.notes_ += notes
 
     def _note(self, code: str, text: str, count: int = 1, *, warn: bool = False) -> None:
         """Add a note; with `warn`, issue it as a warning, because the result is easily misread."""
@@ -162,25 +147,14 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
         event = self(X)
         return np.column_stack([1 - event, event])
 
-    def predict(self, X: Column) -> NDArray[Any]:
-        """Return the more probable class of each score; at 1/2 the first.
+    def to_state(self) -> dict[str, Any]:
+        return plain_labels(self.classes_) | super().to_state() | self._plain_numbers()
 
-        Parameters
-        ----------
-        X : column of n scores
-            As for a call.
-
-        Returns
-        -------
-        array of shape (n,)
-            Labels.
-        """
-        likely = (self(X) > 0.5).astype(int)
-        labels: NDArray[Any] = self.classes_[likely]
-        return labels
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
+    def restore_state(self, state: dict[str, Any]) -> None:
+        self.classes_ = restore_labels(state, count=2, owner=type(self).__name__)
+        super().restore_state(state)
+        self.n_features_in_ = 1
+        self._restore_numbers(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -246,13 +220,6 @@ def two_classes(y: _columns.ColumnData, hint: str = _SEVERAL_CLASSES) -> tuple[N
     )
 
 
-def label_array(labels: list[Any]) -> NDArray[Any]:
-    """Return labels as an array; labels of different types keep their types."""
-    if len({type(label) for label in labels}) == 1:
-        return np.array(labels)
-    return np.fromiter(labels, dtype=object, count=len(labels))
-
-
 def _zero_or_one(values: NDArray[Any]) -> Bools:
     return np.asarray((values == 0) | (values == 1))
 
@@ -260,3 +227,29 @@ def _zero_or_one(values: NDArray[Any]) -> Bools:
 def _all_probabilities(column: _columns.ColumnData) -> bool:
     values = column.values
     return values.dtype.kind == "f" and values.size > 0 and bool(values.min() >= 0 and values.max() <= 1)
+
+
+class Identity(ScoreMap):
+    """No change: each score is its own calibrated probability, bitwise.
+
+    `AutoCalibrator` uses it if no calibrator is shown to improve the scores, so that its ``calibrator_`` can always be
+    called, saved and exported.
+
+    See Also
+    --------
+    AutoCalibrator, Platt
+
+    Examples
+    --------
+    >>> Identity().fit([0.2, 0.7], [0, 1])([0.1, 0.3])
+    array([0.1, 0.3])
+    """
+
+    map_kinds: ClassVar[tuple[str, ...]] = ("segments",)
+
+    def accepts_map(self, map_: Any) -> bool:
+        return bool(map_.x.tolist() == map_.y.tolist() == [0.0, 1.0] and map_.domain == "probability")
+
+    def _fit_table(self, table: ScoreTable) -> maps.Map:
+        ends = np.array([0.0, 1.0])
+        return maps.Segments(ends, ends, domain="probability")

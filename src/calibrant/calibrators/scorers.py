@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,14 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column
 from calibrant._support.errors import InputError, nearest
 from calibrant.forecasts.distributions import Gaussian
+from calibrant.forecasts.forecast_table import ForecastTable
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.forecasts.predictions import Point
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import METRICS, MetricLike, as_metric
+from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import read_score_table
 
 __all__ = ["MetricScorer", "Scorers", "scorers"]
 
@@ -35,19 +38,19 @@ class Scorers(Mapping[str, Any]):
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.model_selection import cross_validate
     >>> X, y = make_classification(500, random_state=0)
-    >>> found = cross_validate(LogisticRegression(), X, y, scoring=scorers.select("ece", "brier"))
-    >>> sorted(found), bool((found["test_brier"] < 0).all())
+    >>> scores = cross_validate(LogisticRegression(), X, y, scoring=scorers.select("ece", "brier"))
+    >>> sorted(scores), bool((scores["test_brier"] < 0).all())
     (['fit_time', 'score_time', 'test_brier', 'test_ece'], True)
     """
 
     def __getitem__(self, name: str) -> Any:
         if name not in METRICS:
-            raise KeyError(_Unknown(f"scorers has no metric {name!r}; {_known(name)}"))
+            raise KeyError(_Unknown(f"scorers has no metric {name!r}; {_metrics_and_nearest(name)}"))
         return self.of(METRICS[name]())
 
     def __getattr__(self, name: str) -> Any:
         if name not in METRICS:
-            raise AttributeError(f"scorers has no attribute {name!r}; {_known(name)}")
+            raise AttributeError(f"scorers has no attribute {name!r}; {_metrics_and_nearest(name)}")
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -74,7 +77,7 @@ class Scorers(Mapping[str, Any]):
     def of(self, metric: MetricLike) -> "MetricScorer":
         """Return the scorer of a metric, for example of ``ECC(cost=LinearCost(over=1, under=5))``."""
         measured = as_metric(metric)
-        if declared(measured, "kind") not in _FORECASTS:
+        if _table_of(measured) not in _MEASURES:
             raise InputError(
                 f"metric must measure probabilities of an event, points or distributions; got {measured.name}, whose "
                 f"kind is {declared(measured, 'kind')!r}.",
@@ -93,7 +96,7 @@ class _Unknown(str):
         return str(self)
 
 
-def _known(name: object) -> str:
+def _metrics_and_nearest(name: object) -> str:
     return f"its metrics are {', '.join(METRICS)}.{nearest(str(name), list(METRICS))}"
 
 
@@ -156,7 +159,7 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
         """
         given = {"sample_weight": sample_weight, "frequency": frequency}
         options = {name: column for name, column in given.items() if column is not None}
-        value = _FORECASTS[declared(self.metric, "kind")](self.metric, estimator, X, y, options)
+        value = _MEASURES[_table_of(self.metric)](self.metric, estimator, X, y, options)
         direction: Any = getattr(self.metric, "direction", "lower")
         if direction == "higher":
             return value
@@ -196,7 +199,7 @@ def _of_distribution(metric: Any, estimator: Any, X: Any, y: Column, options: di
         forecast: Any = Gaussian(*estimator.predict(X, return_std=True))
     else:
         forecast = estimator.predict(X)
-    if isinstance(forecast, np.ndarray) or forecast_kind(y, forecast) != "distribution":
+    if isinstance(forecast, np.ndarray) or forecast_kind(y, forecast) != declared(metric, "kind"):
         raise InputError(
             f"estimator must predict distributions for {metric.name}; got {type(forecast).__name__} from its predict.",
             hint="Its predict takes return_std, or returns Gaussian, Quantiles or Samples.",
@@ -205,5 +208,17 @@ def _of_distribution(metric: Any, estimator: Any, X: Any, y: Column, options: di
     return float(metric(y, forecast, **options))
 
 
-_FORECASTS = {"binary": _of_event, "point": _of_point, "distribution": _of_distribution}
+# How the forecasts of an estimator are measured, by the table that a metric reads.
+_MEASURES: dict[type, Callable[..., float]] = {
+    ScoreTable: _of_event,
+    MeanTable: _of_point,
+    ForecastTable: _of_distribution,
+}
+
+
+def _table_of(metric: Metric) -> type:
+    table: type = getattr(metric, "reader", read_score_table).kind
+    return table
+
+
 scorers = Scorers()

@@ -7,8 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.arrays import Floats, Ints
 from calibrant._support.errors import InputError
-from calibrant.calibrators.models import ModelWithCalibrator
-from calibrant.calibrators.responses import TrainingRows, fit_on, is_frozen
+from calibrant.calibrators.models import ModelOnFeatures, TrainingRows, fit_on, is_frozen
 
 __all__ = ["TreeSmoothing"]
 
@@ -16,7 +15,7 @@ METHODS = ("m-estimate", "laplace", "curtailment")
 _EVENTS = 10  # b m of Zadrozny & Elkan, and the expected number of events of a node with enough rows
 
 
-class TreeSmoothing(ModelWithCalibrator):
+class TreeSmoothing(ModelOnFeatures):
     r"""Smoothed probabilities of the leaves of scikit-learn's trees and forests, without other data.
 
     A leaf with k of n training rows in a class predicts k / n, which is overconfident for small leaves. Instead:

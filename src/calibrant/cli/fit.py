@@ -157,7 +157,7 @@ def _choose(auto: Any, rows: _FitRows) -> Any:
     """Print the ranking of all calibrators, and return the chosen one, or None."""
     import numpy as np
 
-    from calibrant.calibrators.ranking import UNCALIBRATED
+    from calibrant.calibrators.auto import UNCALIBRATED
     from calibrant.tables.rows import repeated_rows
 
     X, y = rows.X, rows.y
@@ -228,7 +228,7 @@ def _parse(text: str) -> Any:
 
 def _print_improvement(calibrator: Any, rows: _FitRows, *, warn: bool) -> None:
     """Print metrics before and after cross-fitted calibration, and a warning if the first one, a score, is worse."""
-    from calibrant.calibrators.cross_fitting import cross_fit
+    from calibrant.calibrators.calibrator import cross_fit
 
     try:
         after = cross_fit(calibrator, rows.X, rows.y, sample_weight=rows.weight, n_folds=_FOLDS, **rows.options)

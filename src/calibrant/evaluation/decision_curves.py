@@ -342,7 +342,7 @@ def _read_thresholds(thresholds: Any, costs: Iterable[Any] | None) -> Floats | N
 
 
 def _recalibrate(calibrator: Any, score: Floats, rows: PairedRows, random_state: int) -> Floats:
-    from calibrant.calibrators.cross_fitting import cross_fit
+    from calibrant.calibrators.calibrator import cross_fit
 
     if isinstance(calibrator, type) or not (hasattr(calibrator, "fit") and hasattr(calibrator, "get_params")):
         raise InputError(Argument("calibrator") + f" must be a calibrator, such as cb.Beta(); got {calibrator!r}.")

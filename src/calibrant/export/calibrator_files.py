@@ -5,16 +5,22 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.errors import InputError, known_keywords
 from calibrant._support.file_writing import check_path, write_file
-from calibrant.export import calibrator_json
+from calibrant._support.plain_data import has_type
+from calibrant.calibrators.class_proportions import ProportionRule
+from calibrant.calibrators.multicalibrator import Multicalibrator
+from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
+from calibrant.calibrators.score_map import Identity
+from calibrant.metrics.gce import part_from_spec, part_to_spec
 from calibrant.versions import __version__
 
-__all__ = ["calibrator_text", "load", "save"]
+__all__ = ["calibrator_from_dict", "calibrator_text", "calibrator_to_dict", "load", "save"]
 
 FORMAT = "calibrant calibrator"
 VERSION = 2
@@ -62,15 +68,15 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
 def calibrator_text(calibrator: Any) -> str:
     """Return the text of the file that `save` writes."""
     has_model = getattr(calibrator, "estimator", None) is not None  # a Multicalibrator may have one
-    if has_model or getattr(calibrator, "kind", None) not in calibrator_json.KINDS:
-        found = type(calibrator).__name__ + (" with a model" if has_model else "")
+    if has_model or not hasattr(calibrator, "to_state"):
+        given = type(calibrator).__name__ + (" with a model" if has_model else "")
         raise InputError(
-            f"calibrator must be a calibrator or a recalibrator to be saved; got {found}.",
+            f"calibrator must be a calibrator or a recalibrator to be saved; got {given}.",
             hint="For a model on features save its calibrator_ or recalibrator_; the model needs another format.",
             argument="calibrator",
         )
     check_is_fitted(calibrator)
-    body = {"format": FORMAT, "version": VERSION, "calibrant": __version__, **calibrator_json.to_dict(calibrator)}
+    body = {"format": FORMAT, "version": VERSION, "calibrant": __version__, **calibrator_to_dict(calibrator)}
     text = json.dumps(body | {"sha256": _checksum(body)}, allow_nan=False, indent=1)
     if len(text) > _LARGEST:
         raise InputError(
@@ -156,7 +162,7 @@ def _read(data: bytes) -> Any:
         raise InputError("its checksum does not match the content: the file was changed or damaged.")
     for name in ("format", "version", "calibrant"):
         body.pop(name, None)
-    return calibrator_json.from_dict(body)
+    return calibrator_from_dict(body)
 
 
 def _checksum(body: Mapping[str, Any]) -> str:
@@ -169,7 +175,99 @@ def _refuse(constant: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise InputError("a field occurs twice.")
-    return found
+    return fields
+
+
+_CLASSES: dict[str, Any] = {
+    class_.__name__: class_
+    for class_ in (*CALIBRATORS.values(), *RECALIBRATORS.values(), Identity, ProportionRule, Multicalibrator)
+}
+
+
+def calibrator_to_dict(calibrator: Any) -> dict[str, Any]:
+    """Return a fitted calibrator as plain data, from which `calibrator_from_dict` restores it bitwise."""
+    name = type(calibrator).__name__
+    if type(calibrator) is not _CLASSES.get(name):
+        raise InputError(
+            f"calibrator must be of a class of calibrant to be saved; got {type(calibrator)!r}.", argument="calibrator"
+        )
+    settings = {key: _plain_setting(key, getattr(calibrator, key)) for key in _settings(type(calibrator))}
+    _check_types(type(calibrator), settings)
+    state = calibrator.to_state()
+    if "calibrators" in state:
+        state["calibrators"] = list(map(calibrator_to_dict, state["calibrators"]))
+    return {"calibrator": name, "settings": settings, **state}
+
+
+def calibrator_from_dict(data: Any) -> Any:
+    """Return the calibrator that `calibrator_to_dict` describes; anything else is an error."""
+    if not isinstance(data, dict):
+        raise InputError(f"a calibrator must be an object; got {type(data).__name__}.")
+    state = dict(data)
+    name, settings = state.pop("calibrator", None), state.pop("settings", None)
+    class_ = _CLASSES.get(name) if isinstance(name, str) else None
+    if class_ is None:
+        raise InputError(f"there is no calibrator named {name!r}.")
+    expected = _settings(class_)
+    if not isinstance(settings, dict) or set(settings) != set(expected):
+        raise InputError(f"the settings of {name} must be {expected}.")
+    _check_types(class_, settings)
+    try:
+        calibrator = class_(**{key: _setting(key, value) for key, value in settings.items()})
+        if isinstance(state.get("calibrators"), list):
+            state["calibrators"] = list(map(calibrator_from_dict, state["calibrators"]))
+        calibrator.restore_state(state)
+    except InputError:
+        raise
+    # A value of a wrong type or size, which only the code that uses it notices.
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        raise InputError(f"a setting or a field of {name} cannot be used ({type(error).__name__}: {error}).") from error
+    if state:
+        raise InputError(f"{name} has no field {next(iter(state))!r}.")
+    return calibrator
+
+
+def _settings(class_: Any) -> list[str]:
+    """Return the settings that go into a file; a calibrator inside goes there with its own state."""
+    left_out = ("calibrator", *getattr(class_, "settings_of_fit", ()))
+    return [name for name in class_._get_param_names() if name not in left_out]
+
+
+def _check_types(class_: Any, settings: Mapping[str, Any]) -> None:
+    """Check plain settings against the types that the constructor declares; other parts are checked when built."""
+    declared = get_type_hints(class_.__init__)
+    for name, value in settings.items():
+        if not has_type(value, declared.get(name, Any)):
+            raise InputError(f"{name} of {class_.__name__} must be of another type; got {value!r}.", argument=name)
+
+
+def _plain_setting(name: str, value: Any) -> Any:
+    """Return a setting as JSON has it; costs and bins by their specification."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain_setting(name, item) for item in value]
+    if isinstance(value, Mapping):
+        return {"mapping": [[_plain_setting(name, key), _plain_setting(name, item)] for key, item in value.items()]}
+    spec = part_to_spec(value)
+    try:
+        part_from_spec(spec, name)
+    except (InputError, TypeError, ValueError) as error:
+        raise InputError(
+            f"A setting must be a part of calibrant to be saved; got {value!r}.", hint="Use costs of calibrant."
+        ) from error
+    return {"part": spec}
+
+
+def _setting(name: str, value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    try:
+        return dict(value["mapping"]) if "mapping" in value else part_from_spec(value["part"], name)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"a setting cannot be read: {value!r}.") from error

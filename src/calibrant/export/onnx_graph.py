@@ -1,6 +1,7 @@
 """Calibrators as ONNX models."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._support.arrays import Floats
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
 from calibrant._support.errors import Argument, InputError, MissingExtraError, check_option, known_keywords
-from calibrant.calibrators import maps
+from calibrant.calibrators.distribution import NORMAL, quantile_forms
 from calibrant.export.sql import NO_MODELS
 from calibrant.versions import __version__
 
@@ -19,7 +20,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("to_onnx needs onnx", "onnx", name="onnx") from error
 
-__all__ = ["Graph", "score_node", "to_onnx"]
+__all__ = ["to_onnx"]
 
 _OPSET = 17
 _IR_VERSION = 8
@@ -85,18 +86,16 @@ def to_onnx(
     check_option("dtype", dtype, ("float32", "float64"))
     if shape is not None and (isinstance(shape, (str, bytes)) or not isinstance(shape, Sequence)):
         raise InputError(Argument("shape") + f" must be a sequence of sizes and names; got {shape!r}.", value=shape)
-    kind = getattr(calibrator, "kind", None)
+    takes = getattr(calibrator, "takes", None)
     type_ = TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
-    if kind == "distribution":
-        from calibrant.export.forecast_onnx import quantile_node
-
+    if takes == "distributions":
         check_is_fitted(calibrator)
-        graph = Graph()
-        inputs = quantile_node(calibrator, level, levels, graph, type_)
-        model = _model(graph, _title(calibrator), inputs, {"quantile": ("rows",)}, type_)
+        graph = _Graph()
+        inputs = _quantile(calibrator, level, levels, graph, type_)
+        model = _model(graph, calibrator, inputs, {"quantile": ("rows",)}, type_)
         onnx.checker.check_model(model)
         return model
-    if kind not in _NAMES:
+    if takes not in _VALUES:
         raise InputError(
             Argument("calibrator")
             + f" must be a calibrator or a recalibrator to become ONNX; got {type(calibrator).__name__}, which has no "
@@ -109,49 +108,87 @@ def to_onnx(
             + f" must not be given for {type(calibrator).__name__}; it is for predictive distributions."
         )
     check_is_fitted(calibrator)
-    return _column_model(calibrator, *_NAMES[kind], type_, shape)
+    graph, (name, result) = _Graph(), calibrator.column_names
+    x = graph.node("Cast", name, to=TensorProto.DOUBLE)
+    value, default = _VALUES[takes](calibrator, x, graph)
+    graph.node("Cast", value, to=type_, named=result)
+    # Checked with a shape in any case: all else must be right.
+    checked = _model(graph, calibrator, {name: shape or default}, {result: shape or default}, type_)
+    onnx.checker.check_model(checked)
+    return checked if shape else _model(graph, calibrator, {name: None}, {result: None}, type_)
 
 
-_NAMES = {
-    "binary": ("score", "probability"),
-    "multiclass": ("score", "probability"),
-    "point": ("prediction", "recalibrated"),
+def _of_column(calibrator: Any, x: str, graph: "_Graph") -> tuple[str, tuple[int | str, ...]]:
+    """Return the node of the calibrated values of one column, and their shape."""
+    taken = graph.taken(x, calibrator.map_.domain == "probability")
+    value = calibrator.map_.formula(_Number(x, graph)).node
+    return graph.node("Where", taken, value, graph.number(np.nan)), ("rows",)
+
+
+def _of_classes(calibrator: Any, x: str, graph: "_Graph") -> tuple[str, tuple[int | str, ...]]:
+    """Return the node of calibrated class probabilities, NaN in rows that the calibrator refuses, and their shape."""
+    map_, n_classes = calibrator.map_, len(calibrator.classes_)
+    probabilities = map_.domain == "probability"
+    inside = graph.node("Cast", graph.taken(x, probabilities), to=TensorProto.DOUBLE)
+    taken = graph.node("Greater", graph.node("ReduceMin", inside, axes=[-1], keepdims=1), graph.number(0.5))
+    if probabilities:
+        x = graph.clip(x, 0.0, 1.0)
+        off = graph.node("Abs", graph.node("Sub", graph.row_sum(x), graph.number(1.0)))
+        near = graph.node("LessOrEqual", off, graph.number(CLIP_TOLERANCE * n_classes))
+        taken = graph.node("And", taken, near)
+    value = map_.formula(_Columns(x, n_classes, graph))
+    if value is None:
+        raise InputError(
+            f"calibrator must have a closed form for ONNX; {type(calibrator).__name__} has none.",
+            hint="Use OneVsRest or Dirichlet, or apply it in Python.",
+            argument="calibrator",
+        )
+    return graph.node("Where", taken, value, graph.number(np.nan)), ("rows", n_classes)
+
+
+# By what a calibrator takes.
+_VALUES: dict[Any, Callable[[Any, str, "_Graph"], tuple[str, tuple[int | str, ...]]]] = {
+    "column": _of_column,
+    "classes": _of_classes,
 }
 
 
-def _column_model(calibrator: Any, name: str, result: str, type_: int, shape: Any) -> Any:
-    graph, map_ = Graph(), calibrator.map_
-    x = graph.node("Cast", name, to=TensorProto.DOUBLE)
-    default: tuple[int | str, ...] = ("rows",)
-    if calibrator.kind == "multiclass":
-        from calibrant.export.class_onnx import class_node
-
-        value, default = class_node(calibrator, x, graph), ("rows", len(calibrator.classes_))
+def _quantile(
+    calibrator: Any, level: float | None, levels: Sequence[float] | None, graph: "_Graph", type_: int
+) -> dict[str, Any]:
+    """Add the node ``quantile``, NaN where the forecast is not valid; return the inputs with their shapes."""
+    forms = quantile_forms(calibrator, NORMAL if levels is None else levels, level)
+    if levels is not None and list(forms.inputs) != list(levels):
+        raise InputError(Argument("levels") + f" must rise; got {list(levels)!r}.", value=levels)
+    if forms.of_normal:
+        inputs: dict[str, Any] = dict.fromkeys(NORMAL, ("rows",))
+        as_column = graph.constant(np.array([-1, 1]))
+        doubles = [graph.node("Cast", name, to=TensorProto.DOUBLE) for name in NORMAL]
+        columns = [graph.node("Reshape", double, as_column) for double in doubles]
+        table = graph.node("Concat", *columns, axis=1)
+        valid = graph.within(columns[1], float(np.nextafter(0.0, 1.0)), LARGEST_SCORE)
     else:
-        taken = graph.taken(x, map_.domain == "probability")
-        value = graph.node("Where", taken, score_node(map_, x, graph), graph.number(np.nan))
-    graph.node("Cast", value, to=type_, named=result)
-    title = _title(calibrator)
-    # Checked with a shape in any case: all else must be right.
-    checked = _model(graph, title, {name: shape or default}, {result: shape or default}, type_)
-    onnx.checker.check_model(checked)
-    return checked if shape else _model(graph, title, {name: None}, {result: None}, type_)
+        n_columns = len(forms.inputs)
+        inputs = {"quantiles": ("rows", n_columns)}
+        table = graph.node("Cast", "quantiles", to=TensorProto.DOUBLE)
+        right = graph.node("Gather", table, graph.constant(np.arange(1, n_columns)), axis=1)
+        left = graph.node("Gather", table, graph.constant(np.arange(n_columns - 1)), axis=1)
+        valid = graph.all_true(graph.node("GreaterOrEqual", right, left))
+    valid = graph.node("And", valid, graph.all_true(graph.taken(table, False)))
+    sums = graph.node("MatMul", table, graph.constant(forms.weights))
+    ordered = graph.sorted(graph.node("Add", sums, graph.constant(forms.shifts)), forms.shifts.size)
+    value = graph.node("Gather", ordered, graph.constant(np.array([forms.place])), axis=1)
+    value = graph.node("Where", valid, value, graph.number(np.nan))
+    graph.node("Cast", graph.node("Reshape", value, graph.constant(np.array([-1]))), to=type_, named="quantile")
+    return inputs
 
 
-def score_node(map_: maps.Map, x: str, graph: "Graph") -> str:
-    """Return the node of a map of the numbers `x`."""
-    return _BUILDERS[map_.kind](map_, x, graph)
-
-
-def _title(calibrator: Any) -> str:
-    return f"calibrant_{type(calibrator).__name__}"
-
-
-def _model(graph: "Graph", title: str, inputs: dict[str, Any], outputs: dict[str, Any], type_: int) -> Any:
+def _model(graph: "_Graph", calibrator: Any, inputs: dict[str, Any], outputs: dict[str, Any], type_: int) -> Any:
     first, last = (
-        [helper.make_tensor_value_info(name, type_, shape) for name, shape in each.items()]
-        for each in (inputs, outputs)
+        [helper.make_tensor_value_info(name, type_, shape) for name, shape in shapes.items()]
+        for shapes in (inputs, outputs)
     )
+    title = f"calibrant_{type(calibrator).__name__}"
     return helper.make_model(
         helper.make_graph(graph.nodes, title, first, last, graph.constants),
         producer_name="calibrant",
@@ -161,7 +198,7 @@ def _model(graph: "Graph", title: str, inputs: dict[str, Any], outputs: dict[str
     )
 
 
-class Graph:
+class _Graph:
     """Nodes and constants, named by their numbers."""
 
     def __init__(self) -> None:
@@ -181,7 +218,7 @@ class Graph:
     def number(self, value: float) -> str:
         return self.constant(np.float64(value))
 
-    def between(self, x: str, low: float, high: float) -> str:
+    def clip(self, x: str, low: float, high: float) -> str:
         return self.node("Clip", x, self.number(low), self.number(high))
 
     def within(self, x: str, low: float, high: float) -> str:
@@ -193,16 +230,6 @@ class Graph:
         """Return which numbers Python takes: those of [0, 1], or all finite ones."""
         low, high = (-CLIP_TOLERANCE, 1 + CLIP_TOLERANCE) if probabilities else (-LARGEST_SCORE, LARGEST_SCORE)
         return self.within(x, low, high)
-
-    def sigmoid(self, *terms: str) -> str:
-        total = terms[0]
-        for term in terms[1:]:
-            total = self.node("Add", total, term)
-        raised = self.node("Exp", self.node("Neg", self.between(total, -700.0, 700.0)))
-        return self.node("Div", self.number(1.0), self.node("Add", self.number(1.0), raised))
-
-    def times(self, factor: float, x: str) -> str:
-        return self.node("Mul", self.number(factor), x)
 
     def locate(self, edges: Floats, x: str) -> tuple[str, int]:
         """Return the number of edges that do not exceed the score, by bisection; and the greatest possible number."""
@@ -225,81 +252,115 @@ class Graph:
         padded = np.concatenate([values, np.full(most + 1 - values.size, values[-1])])
         return self.node("Gather", self.constant(padded), place)
 
+    def row_sum(self, x: str) -> str:
+        return self.node("ReduceSum", x, self.constant(np.array([-1])), keepdims=1)
 
-def _steps(map_: maps.Steps, x: str, graph: Graph) -> str:
-    return graph.look_up(map_.values, *graph.locate(map_.edges, x))
+    def all_true(self, table: str) -> str:
+        """Return for each row whether all its cells are true, as one column."""
+        false = self.node("Cast", self.node("Not", table), to=TensorProto.DOUBLE)
+        return self.node("Equal", self.row_sum(false), self.number(0.0))
 
-
-def _segments(map_: maps.Segments, x: str, graph: Graph) -> str:
-    # Place j lies right of the point j - 1. Segments of distributions, which go on as lines, are exported as quantiles.
-    place, most = graph.locate(map_.x, x)
-    points, values = map_.x, map_.y
-    along = _along(points, place, most, x, graph)
-    start = graph.look_up(np.concatenate([values[:1], values]), place, most)
-    rise = graph.look_up(np.concatenate([[0.0], np.diff(values), [0.0]]), place, most)
-    return graph.node("Add", start, graph.node("Mul", along, rise))
-
-
-def _along(points: Floats, place: str, most: int, x: str, graph: Graph) -> str:
-    """Return the place of x in its piece, 0 at its beginning and 1 at its end, or the distance to the nearest point."""
-    begin = graph.look_up(np.concatenate([points[:1], points]), place, most)
-    width = graph.look_up(np.concatenate([[1.0], np.diff(points), [1.0]]), place, most)
-    return graph.node("Div", graph.node("Sub", x, begin), width)
+    def sorted(self, table: str, n_columns: int) -> str:
+        """Return the table with the cells of each row in rising order."""
+        names = [f"v{len(self.nodes)}", f"v{len(self.nodes)}_index"]
+        count = self.constant(np.array([n_columns]))
+        self.nodes.append(helper.make_node("TopK", [table, count], names, axis=1, largest=0, sorted=1))
+        return names[0]
 
 
-def _logistic(map_: maps.Logistic, x: str, graph: Graph) -> str:
-    if map_.on == "logit":
-        high, low = _logs(x, map_.eps, graph)
-        x = graph.node("Sub", high, low)
-    elif map_.domain == "probability":
-        x = graph.between(x, 0.0, 1.0)
-    return graph.sigmoid(graph.times(map_.slope, x), graph.number(map_.intercept))
+@dataclass(frozen=True)
+class _Number:
+    """The node of a number; see `maps.Expression`."""
+
+    node: str
+    graph: _Graph
+
+    def _join(self, kind: str, other: "_Number | float", *, reverse: bool = False) -> "_Number":
+        operands = [self.node, other.node if isinstance(other, _Number) else self.graph.number(other)]
+        return _Number(self.graph.node(kind, *(operands[::-1] if reverse else operands)), self.graph)
+
+    def __add__(self, other: "_Number | float") -> "_Number":
+        return self._join("Add", other)
+
+    def __radd__(self, other: float) -> "_Number":
+        return self._join("Add", other, reverse=True)
+
+    def __sub__(self, other: "_Number | float") -> "_Number":
+        return self._join("Sub", other)
+
+    def __rsub__(self, other: float) -> "_Number":
+        return self._join("Sub", other, reverse=True)
+
+    def __mul__(self, other: "_Number | float") -> "_Number":
+        return self._join("Mul", other)
+
+    def __rmul__(self, other: float) -> "_Number":
+        return self._join("Mul", other, reverse=True)
+
+    def __truediv__(self, other: "_Number | float") -> "_Number":
+        return self._join("Div", other)
+
+    def log(self) -> "_Number":
+        return _Number(self.graph.node("Log", self.node), self.graph)
+
+    def sigmoid(self) -> "_Number":
+        raised = self.graph.node("Exp", self.graph.node("Neg", self.clip(-700.0, 700.0).node))
+        one = _Number(self.graph.number(1.0), self.graph)
+        return one / (1.0 + _Number(raised, self.graph))
+
+    def clip(self, low: float, high: float) -> "_Number":
+        return _Number(self.graph.clip(self.node, low, high), self.graph)
+
+    def normal(self) -> "_Number":
+        return self
+
+    def look_up(self, edges: Floats, values: Floats) -> "_Number":
+        return _Number(self.graph.look_up(values, *self.graph.locate(edges, self.node)), self.graph)
+
+    def pieces(self, edges: Floats, columns: Sequence[Floats], piece: Callable[..., Any], ends: Any) -> "_Number":
+        value, last = (end if isinstance(end, _Number) else _Number(self.graph.number(end), self.graph) for end in ends)
+        if edges.size > 1:
+            place, most = self.graph.locate(edges[1:-1], self.node)
+            row = (_Number(self.graph.look_up(column, place, most), self.graph) for column in columns)
+            above = self.graph.node("GreaterOrEqual", self.node, self.graph.number(edges[0]))
+            value = _Number(self.graph.node("Where", above, piece(*row).node, value.node), self.graph)
+        above = self.graph.node("GreaterOrEqual", self.node, self.graph.number(edges[-1]))
+        return _Number(self.graph.node("Where", above, last.node, value.node), self.graph)
 
 
-def _beta(map_: maps.BetaMap, x: str, graph: Graph) -> str:
-    high, low = _logs(x, map_.eps, graph)
-    return graph.sigmoid(graph.times(map_.a, high), graph.times(-map_.b, low), graph.number(map_.c))
+@dataclass(frozen=True)
+class _Columns:
+    """The node of class probabilities, one column per class; see `class_maps.ClassExpression`."""
 
+    x: str
+    n_classes: int
+    graph: _Graph
 
-def _logs(x: str, eps: float, graph: Graph) -> tuple[str, str]:
-    inside = graph.between(x, eps, 1 - eps)
-    return graph.node("Log", inside), graph.node("Log", graph.node("Sub", graph.number(1.0), inside))
+    def softmax(self, weights: Floats, biases: Floats, eps: float) -> str:
+        graph, full = self.graph, weights.ndim == 2
+        z = graph.node("Log", graph.clip(self.x, eps, 1.0))
+        moved = graph.node("MatMul" if full else "Mul", z, graph.constant(weights.T if full else weights))
+        return graph.node("Softmax", graph.node("Add", moved, graph.constant(biases)), axis=-1)
 
+    def normalised(self, per_class: Sequence[Any]) -> str:
+        graph = self.graph
+        columns = [graph.node("Gather", self.x, graph.constant(np.array([j])), axis=-1) for j in range(self.n_classes)]
+        values = [map_.formula(_Number(column, graph)).node for map_, column in zip(per_class, columns, strict=True)]
+        raw = graph.node("Concat", *values, axis=-1)
+        total = graph.row_sum(raw)
+        some = graph.node("Greater", total, graph.number(0.0))
+        return graph.node("Where", some, graph.node("Div", raw, total), graph.number(1 / self.n_classes))
 
-def _odds(map_: maps.Odds, x: str, graph: Graph) -> str:
-    inside = graph.between(x, 0.0, 1.0)
-    raised = graph.times(map_.ratio, inside)
-    rest = graph.node("Sub", graph.number(1.0), inside)
-    return graph.node("Div", raised, graph.node("Add", raised, rest))
-
-
-def _linear(map_: maps.Linear, x: str, graph: Graph) -> str:
-    return graph.node("Add", graph.number(map_.intercept), graph.times(map_.slope, x))
-
-
-def _shifts(map_: maps.Shifts, x: str, graph: Graph) -> str:
-    return graph.node("Add", x, graph.look_up(map_.shifts, *graph.locate(map_.edges, x)))
-
-
-def _cubic(map_: maps.Cubic, x: str, graph: Graph) -> str:
-    place, most = graph.locate(map_.x, x)
-    t = _along(map_.x, place, most, x, graph)
-    # Beyond the ends t is the distance, and the slope that of the tangent.
-    ends = np.array([[map_.y[0], map_.slope[0], 0.0, 0.0], [map_.y[-1], map_.slope[-1], 0.0, 0.0]])
-    table = np.vstack([ends[:1], map_.coefficients, ends[1:]])
-    c0, c1, c2, c3 = (graph.look_up(column, place, most) for column in table.T)
-    value = graph.node("Add", c2, graph.node("Mul", t, c3))
-    value = graph.node("Add", c1, graph.node("Mul", t, value))
-    return graph.node("Add", c0, graph.node("Mul", t, value))
-
-
-_BUILDERS: dict[str, Callable[[Any, str, Graph], str]] = {
-    "steps": _steps,
-    "segments": _segments,
-    "logistic": _logistic,
-    "beta": _beta,
-    "odds": _odds,
-    "linear": _linear,
-    "shifts": _shifts,
-    "cubic": _cubic,
-}
+    def top_label(self, confidence: Any) -> str:
+        x, graph = self.x, self.graph
+        place = graph.node("ArgMax", x, axis=-1, keepdims=1)
+        is_top = graph.node("Equal", graph.constant(np.arange(self.n_classes)), place)
+        highest = _Number(graph.node("ReduceMax", x, axes=[-1], keepdims=1), graph)
+        calibrated = confidence.formula(highest).node
+        left = graph.node("Sub", graph.number(1.0), calibrated)
+        others = graph.node("Where", is_top, graph.number(0.0), x)
+        rest = graph.row_sum(others)
+        scaled = graph.node("Mul", others, graph.node("Div", left, rest))
+        equal = graph.node("Div", left, graph.number(self.n_classes - 1.0))
+        shared = graph.node("Where", graph.node("Greater", rest, graph.number(0.0)), scaled, equal)
+        return graph.node("Where", is_top, calibrated, shared)

@@ -1,27 +1,31 @@
 """Calibrators as SQL expressions, so that a database computes the calibrated values itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
 
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._support.arrays import Floats
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
 from calibrant._support.errors import Argument, InputError, known_keywords
 from calibrant._support.sql_dialects import Dialect, get_dialect
-from calibrant.calibrators import maps
+from calibrant.calibrators.distribution import quantile_forms
 
 if TYPE_CHECKING:
-    from calibrant.calibrators.distribution_map import DistributionMap
+    from calibrant.calibrators.distribution import DistributionMap
     from calibrant.calibrators.multiclass import ProbabilityMap
-    from calibrant.calibrators.point_map import PointMap
+    from calibrant.calibrators.point import PointMap
     from calibrant.calibrators.score_map import ScoreMap
 
-__all__ = ["NO_MODELS", "domain_conditions", "score_expression", "to_sql"]
+__all__ = ["NO_MODELS", "to_sql"]
 
 
 NO_MODELS = "For a model on features pass its calibrator_ or recalibrator_."
 _FARTHEST = 700.0  # beyond it exp overflows; 1 / (1 + exp(-700)) is 1
+_LONGEST = 10**8  # characters of the expressions of all classes
+_SUM, _PRODUCT, _ATOM = range(3)  # how strongly the last operator of an expression binds
 
 
 @overload
@@ -103,23 +107,19 @@ def to_sql(
     ['cat', 'dog']
     """
     sql = get_dialect(dialect)
-    kind = getattr(calibrator, "kind", None)
-    if kind == "multiclass":
-        from calibrant.export.class_sql import class_expressions
-
-        return class_expressions(calibrator, columns, sql)
-    if kind == "distribution":
-        from calibrant.export.forecast_sql import quantile_expression
-
-        check_is_fitted(calibrator)
-        return quantile_expression(calibrator, columns, level, sql)
-    if kind not in ("binary", "point"):
+    form = _FORMS.get(getattr(calibrator, "takes", None))
+    if form is None:
         raise InputError(
             Argument("calibrator")
             + f" must be a calibrator or a recalibrator to become SQL; got {type(calibrator).__name__}, which has no "
             "closed form.",
             hint=NO_MODELS,
         )
+    return form(calibrator, column, columns, level, sql)
+
+
+def _of_column(calibrator: Any, column: Any, columns: Any, level: float | None, sql: Dialect) -> str:
+    """Return the expression of the calibrated value of one column."""
     if column is None:
         raise InputError(
             Argument("columns", python="column")
@@ -128,16 +128,87 @@ def to_sql(
         )
     check_is_fitted(calibrator)
     map_, name = calibrator.map_, sql.name(column)
-    conditions = domain_conditions(name, map_.domain == "probability", sql)
-    return f"CASE WHEN {' AND '.join(conditions)} THEN {score_expression(map_, sql.as_double(name), sql)} END"
+    conditions = _domain_conditions(name, map_.domain == "probability", sql)
+    return _when(conditions, map_.formula(_Number(sql.as_double(name), sql)).text)
 
 
-def score_expression(map_: maps.Map, x: str, sql: Dialect) -> str:
-    """Return the expression of a map of one number `x`."""
-    return _EXPRESSIONS[map_.kind](map_, x, sql)
+def _of_classes(calibrator: Any, column: Any, columns: Any, level: float | None, sql: Dialect) -> dict[Any, str]:
+    """Return the expression of each class's calibrated probability, by class."""
+    check_is_fitted(calibrator)
+    classes = calibrator.classes_.tolist()
+    names = [sql.name(name) for name in _columns_of_classes(columns, classes)]
+    map_, x = calibrator.map_, [sql.as_double(name) for name in names]
+    values = map_.formula(_Columns(x, sql))
+    if values is None:
+        raise InputError(
+            f"calibrator must have a closed form for SQL; {type(calibrator).__name__} has none.",
+            hint="Use OneVsRest or Dirichlet, or apply it in Python.",
+            argument="calibrator",
+        )
+    probabilities = map_.domain == "probability"
+    conditions = [condition for name in names for condition in _domain_conditions(name, probabilities, sql)]
+    if probabilities:
+        total = " + ".join(sql.between(p, 0.0, 1.0) for p in x)
+        conditions.append(f"abs({total} - 1) <= {sql.number(CLIP_TOLERANCE * len(x))}")
+    expressions: dict[Any, str] = {}
+    for label, value in zip(classes, values, strict=True):
+        expressions[label] = _when(conditions, value)
+        if len(expressions[label]) * len(classes) > _LONGEST:
+            raise InputError(
+                f"calibrator must have fewer classes for SQL; the expressions of {len(classes)} classes need more than "
+                f"{_LONGEST:,} characters.",
+                hint="Apply it in Python or by ONNX.",
+                argument="calibrator",
+            )
+    return expressions
 
 
-def domain_conditions(name: str, probabilities: bool, sql: Dialect) -> list[str]:
+def _columns_of_classes(columns: Any, classes: list[Any]) -> list[Any]:
+    """Return the column of each class."""
+    if isinstance(columns, Mapping) and set(columns) == set(classes):
+        return [columns[label] for label in classes]
+    listed = isinstance(columns, Sequence) and not isinstance(columns, str)
+    if listed and len(columns) == len(classes):
+        return list(columns)
+    raise InputError(
+        Argument("columns") + f" must name one column for each of the classes {classes}; got {columns!r}.",
+        hint="Name them in the order of the classes.",
+        value=columns,
+    )
+
+
+def _of_quantile(calibrator: Any, column: Any, columns: Any, level: float | None, sql: Dialect) -> str:
+    """Return the expression of the recalibrated quantile; NULL where the forecast is not valid."""
+    check_is_fitted(calibrator)
+    if not isinstance(columns, Mapping):
+        raise InputError(
+            Argument("columns") + f" must be a mapping for {type(calibrator).__name__}; got {columns!r}.",
+            hint="For example {'mean': 'mu', 'sd': 'sigma'}, or {0.05: 'q05', 0.95: 'q95'}.",
+        )
+    forms = quantile_forms(calibrator, list(columns), level)
+    names = [sql.name(columns[key]) for key in forms.inputs]
+    doubles = [sql.as_double(name) for name in names]
+    conditions = [condition for name in names for condition in _domain_conditions(name, False, sql)]
+    if forms.of_normal:
+        conditions.append(f"{doubles[1]} > {sql.number(0.0)}")
+    else:
+        conditions += [f"{low} <= {high}" for low, high in pairwise(doubles)]
+    values = []
+    for weights, shift in zip(forms.weights.T.tolist(), forms.shifts.tolist(), strict=True):
+        terms = [x if w == 1 else f"{sql.number(w)} * {x}" for w, x in zip(weights, doubles, strict=True) if w != 0]
+        values.append(" + ".join([*terms, sql.number(shift)] if shift else terms))
+    return _when(conditions, values[0] if len(values) == 1 else sql.nth_smallest(values, forms.place))
+
+
+# By what a calibrator takes.
+_FORMS: dict[Any, Callable[..., str | dict[Any, str]]] = {
+    "column": _of_column,
+    "classes": _of_classes,
+    "distributions": _of_quantile,
+}
+
+
+def _domain_conditions(name: str, probabilities: bool, sql: Dialect) -> list[str]:
     """Return the conditions under which Python takes the value of a (quoted) column."""
     low, high = (-CLIP_TOLERANCE, 1 + CLIP_TOLERANCE) if probabilities else (-LARGEST_SCORE, LARGEST_SCORE)
     x = sql.as_double(name)
@@ -145,89 +216,134 @@ def domain_conditions(name: str, probabilities: bool, sql: Dialect) -> list[str]
     return [sql.is_number.format(x=name), *taken] if sql.is_number else taken
 
 
-def _steps(map_: maps.Steps, x: str, sql: Dialect) -> str:
-    return _searched(map_.edges.tolist(), [sql.number(value) for value in map_.values], x, sql)
+def _when(conditions: list[str], value: str) -> str:
+    return f"CASE WHEN {' AND '.join(conditions)} THEN {value} END"
 
 
-def _segments(map_: maps.Segments, x: str, sql: Dialect) -> str:
-    points = list(zip(map_.x.tolist(), map_.y.tolist(), strict=True))
-    lines = []
-    for (x0, y0), (x1, y1) in pairwise(points):
-        along = f"({sql.tiny.format(x=x)} - {sql.number(x0)}) / {sql.number(x1 - x0)}"
-        lines.append(f"{sql.number(y0)} + {along} * {sql.number(y1 - y0)}")
-    if map_.beyond == "line":
-        return _searched(map_.x.tolist()[1:-1], lines, x, sql)
-    ends = (sql.number(y) for _, y in (points[0], points[-1]))
-    return _searched(map_.x.tolist(), [next(ends), *lines, next(ends)], x, sql)
+@dataclass(frozen=True)
+class _Number:
+    """An expression of a number; see `maps.Expression`. Operands that bind less than their operator get parentheses."""
+
+    text: str
+    sql: Dialect
+    binds: int = _ATOM
+
+    def _operand(self, other: "_Number | float") -> "_Number":
+        """Return an expression, or a literal: of an integer as it is, of a float with all digits."""
+        if isinstance(other, _Number):
+            return other
+        return _Number(str(other) if type(other) is int else self.sql.number(other), self.sql)
+
+    def _within(self, binds: int) -> str:
+        return self.text if self.binds >= binds else f"({self.text})"
+
+    def _join(self, sign: str, other: "_Number | float", binds: int) -> "_Number":
+        # The right operand of equal strength needs parentheses: a - (b - c).
+        right = self._operand(other)._within(binds + 1)
+        return _Number(f"{self._within(binds)} {sign} {right}", self.sql, binds)
+
+    def __add__(self, other: "_Number | float") -> "_Number":
+        return self._join("+", other, _SUM)
+
+    def __radd__(self, other: float) -> "_Number":
+        return self._operand(other) + self
+
+    def __sub__(self, other: "_Number | float") -> "_Number":
+        return self._join("-", other, _SUM)
+
+    def __rsub__(self, other: float) -> "_Number":
+        return self._operand(other) - self
+
+    def __mul__(self, other: "_Number | float") -> "_Number":
+        return self._join("*", other, _PRODUCT)
+
+    def __rmul__(self, other: float) -> "_Number":
+        return self._operand(other) * self
+
+    def __truediv__(self, other: "_Number | float") -> "_Number":
+        return self._join("/", other, _PRODUCT)
+
+    def log(self) -> "_Number":
+        return _Number(f"{self.sql.ln}({self.text})", self.sql)
+
+    def sigmoid(self) -> "_Number":
+        inside = self.sql.between(self.text, -_FARTHEST, _FARTHEST)
+        return _Number(f"1 / (1 + exp(-{inside}))", self.sql, _PRODUCT)
+
+    def clip(self, low: float, high: float) -> "_Number":
+        return _Number(self.sql.between(self.text, low, high), self.sql)
+
+    def normal(self) -> "_Number":
+        return _Number(self.sql.tiny.format(x=self.text), self.sql)
+
+    def look_up(self, edges: Floats, values: Floats) -> "_Number":
+        return _Number(self._search(edges.tolist(), [self.sql.number(value) for value in values]), self.sql)
+
+    def pieces(self, edges: Floats, columns: Sequence[Floats], piece: Callable[..., Any], ends: Any) -> "_Number":
+        first, last = (self._operand(end).text for end in ends)
+        inner = [piece(*row).text for row in zip(*(column.tolist() for column in columns), strict=True)]
+        return _Number(self._search(edges.tolist(), [first, *inner, last]), self.sql)
+
+    def _search(self, edges: list[float], values: list[str]) -> str:
+        """Return the value between whose edges the number lies, by bisection: the depth is the log of their number."""
+        if not edges:
+            return values[0]
+        branches = min(self.sql.fan_out, len(edges) + 1)
+        cuts = [branch * len(edges) // branches for branch in range(1, branches)]
+        starts, ends = [0, *(cut + 1 for cut in cuts)], [*cuts, len(edges)]
+        parts = [self._search(edges[a:b], values[a : b + 1]) for a, b in zip(starts, ends, strict=True)]
+        below = [f"{self.text} < {self.sql.number(edges[cut])}" for cut in cuts]
+        whens = [f"WHEN {condition} THEN {part}" for condition, part in zip(below, parts[:-1], strict=True)]
+        return f"CASE {' '.join(whens)} ELSE {parts[-1]} END"
 
 
-def _searched(edges: list[float], values: list[str], x: str, sql: Dialect) -> str:
-    """Return the value between whose edges x lies, by bisection: the depth is the logarithm of their number."""
-    if not edges:
-        return values[0]
-    branches = min(sql.fan_out, len(edges) + 1)
-    cuts = [branch * len(edges) // branches for branch in range(1, branches)]
-    starts, ends = [0, *(cut + 1 for cut in cuts)], [*cuts, len(edges)]
-    found = [_searched(edges[a:b], values[a : b + 1], x, sql) for a, b in zip(starts, ends, strict=True)]
-    whens = [f"WHEN {x} < {sql.number(edges[cut])} THEN {each}" for cut, each in zip(cuts, found[:-1], strict=True)]
-    return f"CASE {' '.join(whens)} ELSE {found[-1]} END"
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of class probabilities; see `class_maps.ClassExpression`. Yields the expression of each class."""
 
+    x: list[str]
+    sql: Dialect
 
-def _logistic(map_: maps.Logistic, x: str, sql: Dialect) -> str:
-    if map_.on == "logit":
-        inside = sql.between(x, map_.eps, 1 - map_.eps)
-        x = f"({sql.ln}({inside}) - {sql.ln}(1 - {inside}))"
-    elif map_.domain == "probability":
-        x = sql.between(sql.tiny.format(x=x), 0.0, 1.0)
-    return _sigmoid(f"{sql.number(map_.slope)} * {x} + {sql.number(map_.intercept)}", sql)
+    def softmax(self, weights: Floats, biases: Floats, eps: float) -> Iterator[str]:
+        """Yield 1 / (1 + sum over j of exp(logit of j - logit of c)): no exponential of a logit itself overflows."""
+        logs = [f"{self.sql.ln}({self.sql.between(p, eps, 1.0)})" for p in self.x]
+        for place in range(len(logs)):
+            terms = []
+            for other in range(len(logs)):
+                if other != place:
+                    parts = self._log_ratio(weights, logs, other, place)
+                    parts.append(self.sql.number(biases[other] - biases[place]))
+                    terms.append(f"exp({self.sql.between(' + '.join(parts), -_FARTHEST, _FARTHEST)})")
+            yield f"1 / (1 + {' + '.join(terms)})"
 
+    def _log_ratio(self, weights: Floats, logs: list[str], other: int, place: int) -> list[str]:
+        """Return the terms of the difference of two logits without their biases."""
+        if weights.ndim == 0:
+            return [f"{self.sql.number(float(weights))} * ({logs[other]} - {logs[place]})"]
+        if weights.ndim == 1:
+            factors = {other: weights[other], place: -weights[place]}
+        else:
+            factors = dict(enumerate(weights[other] - weights[place]))
+        return [f"{self.sql.number(factor)} * {logs[j]}" for j, factor in factors.items()]
 
-def _beta(map_: maps.BetaMap, x: str, sql: Dialect) -> str:
-    inside = sql.between(x, map_.eps, 1 - map_.eps)
-    low, high = f"{sql.ln}({inside})", f"{sql.ln}(1 - {inside})"
-    return _sigmoid(f"{sql.number(map_.a)} * {low} - {sql.number(map_.b)} * {high} + {sql.number(map_.c)}", sql)
+    def normalised(self, per_class: Sequence[Any]) -> Iterator[str]:
+        values = [f"({self._map(map_, p)})" for map_, p in zip(per_class, self.x, strict=True)]
+        for value in values:
+            yield f"coalesce({value} / nullif({' + '.join(values)}, 0), {self.sql.number(1 / len(values))})"
 
+    def top_label(self, confidence: Any) -> Iterator[str]:
+        x, sql = self.x, self.sql
+        top = f"{sql.greatest}({', '.join(x)})"
+        calibrated = f"({self._map(confidence, top)})"
+        # Of several highest probabilities, all but the first belong to the rest.
+        below = " + ".join(f"CASE WHEN {p} < {top} THEN {p} ELSE 0 END" for p in x)
+        equal = " + ".join(f"CASE WHEN {p} < {top} THEN 0 ELSE 1 END" for p in x)
+        for place, p in enumerate(x):
+            share = f"{sql.greatest}({p}, {sql.number(0.0)}) / nullif({below} + ({equal} - 1) * {top}, 0)"
+            first = " AND ".join([f"{p} >= {top}", *(f"{before} < {top}" for before in x[:place])])
+            others = f"(1 - {calibrated}) * coalesce({share}, {sql.number(1 / (len(x) - 1))})"
+            yield f"CASE WHEN {first} THEN {calibrated} ELSE {others} END"
 
-def _sigmoid(logit: str, sql: Dialect) -> str:
-    return f"1 / (1 + exp(-{sql.between(logit, -_FARTHEST, _FARTHEST)}))"
-
-
-def _odds(map_: maps.Odds, x: str, sql: Dialect) -> str:
-    inside = sql.between(sql.tiny.format(x=x), 0.0, 1.0)
-    raised = f"{sql.number(map_.ratio)} * {inside}"
-    return f"{raised} / ({raised} + (1 - {inside}))"
-
-
-def _linear(map_: maps.Linear, x: str, sql: Dialect) -> str:
-    return f"{sql.number(map_.intercept)} + {sql.number(map_.slope)} * {sql.tiny.format(x=x)}"
-
-
-def _shifts(map_: maps.Shifts, x: str, sql: Dialect) -> str:
-    return f"{x} + {_searched(map_.edges.tolist(), [sql.number(shift) for shift in map_.shifts], x, sql)}"
-
-
-def _cubic(map_: maps.Cubic, x: str, sql: Dialect) -> str:
-    points, width = map_.x.tolist(), (map_.x[1:] - map_.x[:-1]).tolist()
-
-    def tangent(end: int) -> str:
-        rise = f"({x} - {sql.number(points[end])}) * {sql.number(map_.slope[end])}"
-        return f"{sql.number(map_.y[end])} + {rise}"
-
-    pieces = [tangent(0)]
-    for place, coefficients in enumerate(map_.coefficients.tolist()):
-        c0, c1, c2, c3 = (sql.number(c) for c in coefficients)
-        t = f"(({x} - {sql.number(points[place])}) / {sql.number(width[place])})"
-        pieces.append(f"{c0} + {t} * ({c1} + {t} * ({c2} + {t} * {c3}))")
-    return _searched(points, [*pieces, tangent(-1)], x, sql)
-
-
-_EXPRESSIONS: dict[str, Callable[[Any, str, Dialect], str]] = {
-    "steps": _steps,
-    "segments": _segments,
-    "logistic": _logistic,
-    "beta": _beta,
-    "odds": _odds,
-    "linear": _linear,
-    "shifts": _shifts,
-    "cubic": _cubic,
-}
+    def _map(self, map_: Any, x: str) -> str:
+        text: str = map_.formula(_Number(x, self.sql)).text
+        return text

@@ -5,15 +5,12 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
-        "calibrators.distribution": "PITRecalibrator QuantileRecalibrator VarianceScaling",
-        "calibrators.distribution_map": "DistributionMap",
+        "calibrators.distribution": "DistributionMap PITRecalibrator QuantileRecalibrator VarianceScaling",
         "calibrators.maps": "SinhArcsinh",
         "calibrators.pareto": "Front FrontPoint ParetoRecalibrator not_dominated",
-        "calibrators.point": "IsotonicRecalibrator LinearRecalibrator LocalRecalibrator",
-        "calibrators.point_cost": "CostRecalibrator",
-        "calibrators.point_map": "PointMap",
-        "calibrators.point_model": "RecalibratedModel",
-        "calibrators.trade_off": "TradeOff",
+        "calibrators.point": "CostRecalibrator IsotonicRecalibrator LinearRecalibrator LocalRecalibrator PointMap "
+        "TradeOff",
+        "calibrators.calibrated_model": "RecalibratedModel",
         "evaluation.evaluate": "evaluate",
         "forecasts.distributions": "Frozen Gaussian Quantiles Samples",
         "forecasts.protocol": "Forecast",
