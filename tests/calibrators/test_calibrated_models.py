@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import calibrant as cb
-from calibrant.calibrators.class_proportions import best_threshold, best_weights
+from calibrant.calibrators.proportion_rules import best_threshold, best_weights
 
 X, Y = make_classification(1500, n_informative=5, n_redundant=10, flip_y=0.1, weights=[0.7], random_state=0)
 X3, Y3 = make_classification(1500, n_informative=6, n_classes=3, flip_y=0.1, random_state=0)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import calibrant as cb
 from calibrant.calibrators import ProportionRule
-from calibrant.calibrators.class_proportions import best_threshold, best_weights
+from calibrant.calibrators.proportion_rules import best_threshold, best_weights
 
 RNG = np.random.default_rng(8)
 SIZE = 1500

@@ -154,7 +154,7 @@ def test_notifications(tmp_path):
 
 def test_files_of_calibrators(rows, tmp_path):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    from calibrant.calibrators.class_proportions import ProportionRule
+    from calibrant.calibrators.proportion_rules import ProportionRule
     from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
 
     data = {

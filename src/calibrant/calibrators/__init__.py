@@ -27,7 +27,7 @@ _lazy = _LazyNames(
         "calibrators.registry": "CALIBRATORS",
         "calibrators.scorers": "MetricScorer",
         "calibrators.softmax_scaling": "Dirichlet MatrixScaling SoftmaxTemperature VectorScaling",
-        "calibrators.class_proportions": "ProportionRule ProportionThreshold",
+        "calibrators.proportion_rules": "ProportionRule ProportionThreshold",
         "calibrators.trees": "TreeSmoothing",
     },
 )

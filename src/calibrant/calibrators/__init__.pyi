@@ -2,8 +2,6 @@ from calibrant.calibrators.auto import AutoCalibrator as AutoCalibrator
 from calibrant.calibrators.auto import Candidate as Candidate
 from calibrant.calibrators.auto import Ranking as Ranking
 from calibrant.calibrators.calibrated_model import CalibratedModel as CalibratedModel
-from calibrant.calibrators.class_proportions import ProportionRule as ProportionRule
-from calibrant.calibrators.class_proportions import ProportionThreshold as ProportionThreshold
 from calibrant.calibrators.cost_aware import CAPS as CAPS
 from calibrant.calibrators.cost_aware import CATS as CATS
 from calibrant.calibrators.cost_aware import MetaCal as MetaCal
@@ -19,6 +17,8 @@ from calibrant.calibrators.multiclass import PairwiseCoupling as PairwiseCouplin
 from calibrant.calibrators.multiclass import ProbabilityMap as ProbabilityMap
 from calibrant.calibrators.multiclass import Spline as Spline
 from calibrant.calibrators.prior_shift import PriorShift as PriorShift
+from calibrant.calibrators.proportion_rules import ProportionRule as ProportionRule
+from calibrant.calibrators.proportion_rules import ProportionThreshold as ProportionThreshold
 from calibrant.calibrators.registry import CALIBRATORS as CALIBRATORS
 from calibrant.calibrators.score_map import Identity as Identity
 from calibrant.calibrators.score_map import ScoreMap as ScoreMap

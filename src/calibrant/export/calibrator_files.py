@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._support.errors import InputError, known_keywords
 from calibrant._support.file_writing import check_path, write_file
 from calibrant._support.plain_data import has_type
-from calibrant.calibrators.class_proportions import ProportionRule
 from calibrant.calibrators.multicalibrator import Multicalibrator
+from calibrant.calibrators.proportion_rules import ProportionRule
 from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
 from calibrant.calibrators.score_map import Identity
 from calibrant.metrics.gce import part_from_spec, part_to_spec
