@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.inference.residual_tests import IndependentTerms
-from calibrant.kinds.point.deviations import coverage_deviation
+from calibrant.kinds.distribution.verdict import coverage_deviation
 
 
 def weighted_sets(n, sets=100):

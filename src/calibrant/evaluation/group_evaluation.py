@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from calibrant._support.errors import Note
 from calibrant._support.progress import progress_bar
 from calibrant._support.workers import Submit, available_cores, has_interpreter_lock, map_ahead, map_in_threads
-from calibrant.inference.multiplicity import holm
+from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.resampling import MIN_CLUSTERS, THREADS_FROM_IN_KERNEL
 from calibrant.kinds.grouped_sample import S
 from calibrant.results.evaluation import Evaluation
@@ -41,8 +40,9 @@ def evaluate_groups(
     evaluated = _each_group(list(used.values()), evaluate, start, whole.n_rows)
     results = progress_bar(evaluated, len(used), "evaluating groups", show=progress)
     found = dict(zip(used, results, strict=True))
-    notes = _empty_groups(samples), _few_clusters(samples)
-    return replace(whole, groups=adjust_groups(found), by=name, own_notes=(*whole.own_notes, *chain(*notes)))
+    groups, adjusted = adjust_groups(found)
+    notes = (*whole.own_notes, *_empty_groups(samples), *_few_clusters(samples))
+    return replace(whole, groups=groups, adjusted=adjusted, by=name, own_notes=notes)
 
 
 def _each_group(
@@ -75,20 +75,29 @@ def _few_clusters(samples: Mapping[Any, S | None]) -> list[Note]:
     return [Note("few_clusters", len(few), text)] if few else []
 
 
-def adjust_groups(groups: Mapping[Any, Evaluation]) -> dict[Any, Evaluation]:
-    """Adjust the p-values of groups for their number by Holm; groups without a test stay as they are."""
-    known = [name for name, group in groups.items() if not math.isnan(group.details.pvalue)]
-    adjusted = dict(zip(known, holm([groups[name].details.pvalue for name in known]).tolist(), strict=True))
-    return {
-        name: _adjust(group, adjusted[name], len(known)) if name in adjusted else group
+def adjust_groups(
+    groups: Mapping[Any, Evaluation],
+) -> tuple[dict[Any, Evaluation], dict[Any, dict[str, float]]]:
+    """Adjust the p-values of groups for their number by Holm; groups without a test stay as they are.
+
+    Also return for each group its p-value as it was, adjusted by Holm, and by Benjamini and Hochberg.
+    """
+    tested = {name: p for name, e in groups.items() if not math.isnan(p := e.decision.own_pvalue)}
+    raw = list(tested.values())
+    columns = zip(tested, raw, holm(raw).tolist(), benjamini_hochberg(raw).tolist(), strict=True)
+    pvalues = {name: {"pvalue": p, "holm": h, "benjamini_hochberg": b} for name, p, h, b in columns}
+    untested = dict.fromkeys(("pvalue", "holm", "benjamini_hochberg"), math.nan)
+    adjusted = {
+        name: _adjust(group, pvalues[name]["holm"], len(tested)) if name in tested else group
         for name, group in groups.items()
     }
+    return adjusted, {name: pvalues.get(name, untested) for name in groups}
 
 
-def _adjust(group: Evaluation, adjusted: float, count: int) -> Evaluation:
-    details, factor = group.details, group.details.group_factor(adjusted, count)
+def _adjust(group: Evaluation, adjusted: float, n_groups: int) -> Evaluation:
+    decision = group.decision.in_group(adjusted, n_groups)
     metrics = {
-        name: replace(metric, pvalue=details.metric_pvalue(metric.pvalue, adjusted, factor))
+        name: replace(metric, pvalue=group.details.metric_pvalue(metric.pvalue, adjusted, decision.group_factor))
         for name, metric in group.metrics.items()
     }
-    return replace(group, metrics=metrics, adjusted_pvalue=adjusted, group_factor=factor)
+    return replace(group, metrics=metrics, decision=decision)

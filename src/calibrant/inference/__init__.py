@@ -24,12 +24,17 @@ _lazy = _LazyNames(
     },
     moved={
         "results": "AbsoluteMargin Audit BinaryDetails ClassDecision ClassProportion Condition Confusion "
-        "CumulativeDifferences Decision DecisionCurve DecisionResult Decisions Deviation Difference "
+        "CumulativeDifferences DecisionCurve DecisionResult Decisions Deviation Difference "
         "Equivalence Estimate Interval LabelsDetails MetricResult MulticalibrationError "
-        "MulticlassDecision MulticlassDetails NetBenefit Null OmnibusTest ProportionDecision "
-        "RegressionDetails RejectionProfile Segment Sensitivity Settings TestResult",
+        "MulticlassDetails NetBenefit Null OmnibusTest "
+        "RejectionProfile Segment Sensitivity Settings TestResult",
     },
-    renamed={"decision_curve": "decision_curve"},
+    renamed={
+        "decision_curve": "decision_curve",
+        **dict.fromkeys(("Decision", "MulticlassDecision", "ProportionDecision"), "results.Verdict"),
+        "JointTest": "results.OmnibusTest",
+        "RegressionDetails": "results.PointDetails",
+    },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
 __getattr__ = _lazy

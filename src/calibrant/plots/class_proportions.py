@@ -130,7 +130,7 @@ class ProportionDisplay:
                 argument="evaluation",
             )
         details: Any = evaluation.details
-        every = details.decision.classes
+        every = details.classes
         shown = _class_shares(evaluation)[:_MOST_CLASSES]
         measure = "log-odds error" if evaluation.kind == "multiclass" else "difference (points)"
         return cls(shown, len(every), measure, evaluation.settings.confidence_level)
@@ -273,10 +273,10 @@ def _set_limits(ax: Axes, values: Sequence[float]) -> None:
 def _class_shares(e: Evaluation) -> list[ClassShare]:
     """Return the stored results of all classes, the most significant first."""
     details: Any = e.details
-    alpha, factor = e.settings.alpha, e.group_factor
-    names = class_names(details.labels if e.kind == "multiclass" else [c.label for c in details.decision.classes])
+    alpha, factor = e.settings.alpha, e.decision.group_factor
+    names = class_names(details.labels if e.kind == "multiclass" else [c.label for c in details.classes])
     found: list[tuple[float, float, float, int, ClassShare]] = []
-    for name, c in zip(names, details.decision.classes, strict=True):
+    for name, c in zip(names, details.classes, strict=True):
         if e.kind == "multiclass":
             observed, estimate = c.observed, (c.log_odds_error, c.low, c.high)
         else:

@@ -125,13 +125,13 @@ class ClasswiseDisplay:
                 f"evaluation must be of kind 'multiclass'; got {evaluation.kind!r}.", argument="evaluation"
             )
         details: Any = evaluation.details
-        adjusted = {f"class {details.labels[c.label]}": c.adjusted_pvalue for c in details.decision.classes}
+        adjusted = {f"class {details.labels[c.label]}": c.adjusted_pvalue for c in details.classes}
         found = [(key, each) for key, each in evaluation.breakdowns.items() if key in adjusted][:most]
         names = display_names([_TOP, *(key for key, _ in found)])
         return cls(
             dict(zip(names, [evaluation.breakdowns["top-label ACE"], *(each for _, each in found)], strict=True)),
             {
-                name: min(1.0, adjusted[key] * evaluation.group_factor)
+                name: min(1.0, adjusted[key] * evaluation.decision.group_factor)
                 for name, (key, _) in zip(names[1:], found, strict=True)
             },
             evaluation.settings.alpha,

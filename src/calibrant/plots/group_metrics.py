@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant.evaluation.evaluate import evaluate
-from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR
+from calibrant.kinds.log_odds import NAME
 from calibrant.plots._canvas import (
     drawn_frame,
     legend_above,
@@ -82,7 +82,7 @@ class GroupDisplay:
     """
 
     evaluation: Evaluation
-    metric: str = LOG_ODDS_ERROR
+    metric: str = NAME
     most: int | None = None
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class GroupDisplay:
         y_prob: Any = None,
         *,
         by: Any = None,
-        metric: str = LOG_ODDS_ERROR,
+        metric: str = NAME,
         along: Along | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
@@ -187,7 +187,7 @@ class GroupDisplay:
         cls,
         evaluation: Evaluation,
         *,
-        metric: str = LOG_ODDS_ERROR,
+        metric: str = NAME,
         along: Along | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,

@@ -9,7 +9,8 @@ from matplotlib.figure import FigureBase
 from matplotlib.gridspec import GridSpec
 from matplotlib.lines import Line2D
 
-from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR, rejection_breakdown
+from calibrant.kinds.binary.evaluation import rejection_breakdown
+from calibrant.kinds.log_odds import NAME
 from calibrant.plots._canvas import draw_title, ids_by_name, new_figure, shapes, shorten, strokes, with_layout
 from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import blend, model_colours
@@ -117,7 +118,7 @@ class EvaluationDisplay:
         if shown is not None:
             self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))
         self.cumulative = cumulative_display(e).plot(ax=figure.add_subplot(right[1, 0]))
-        return LOG_ODDS_ERROR if shown is None else shown.name
+        return NAME if shown is None else shown.name
 
     def _draw_point(self, outer: GridSpec) -> str:
         """Draw the panel of point predictions, and return the metric of the groups."""
@@ -199,7 +200,7 @@ def classwise_height(e: Evaluation) -> float:
 def shares_height(e: Evaluation) -> float:
     """Return the height in inches of the class proportions."""
     details: Any = e.details
-    return proportions_height(len(details.decision.classes))
+    return proportions_height(len(details.classes))
 
 
 def metric_with_null(evaluation: Evaluation) -> MetricResult | None:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant._support.formatting import printable
+from calibrant.kinds import log_odds
 from calibrant.report.verdict_sentences import groups_are_worse
-from calibrant.results import sentences
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sizes import n_rows
 
@@ -68,7 +68,7 @@ def _binary(e: Evaluation, rows: str) -> Action:
     """Recommend by the direction and by the number of rows of the rarer outcome."""
     rarer = min(e.table.positives, e.table.size - e.table.positives)
     details: Any = e.details
-    free = "local" in e.direction or details.impossible_outcomes
+    free = "local" in e.direction or log_odds.impossible_outcomes(e)
     name, method = ("Beta", "beta")
     if rarer < _FEW_EVENTS:
         name, method = "Platt", "platt"
@@ -84,7 +84,7 @@ def _multiclass(e: Evaluation) -> Action:
     """Recommend one temperature where only the confidence deviates; else by the number of rows per parameter."""
     details: Any = e.details
     count = len(details.labels)
-    sides = (details.decision.labels(side, e.settings.alpha, 1.0) for side in ("overestimates", "underestimates"))
+    sides = (details.classes_that(side, e.settings.alpha, 1.0) for side in ("overestimates", "underestimates"))
     name, method = "VectorScaling", "vector"
     if not any(sides) and e.direction in ("overconfident", "underconfident"):
         name, method = "SoftmaxTemperature", "softmax_temperature"
@@ -134,7 +134,7 @@ def _gain(metric: str, value: float, part: float) -> str:
 def _collect(e: Evaluation) -> Action:
     more = e.rows_to_decide
     if hasattr(e.details, "log_odds_error"):
-        text = sentences.rows_needed_text(e)
+        text = log_odds.rows_needed_text(e)
     else:
         text = "" if more is None else f"About {more:,} more rows would probably decide."
     until = "Until then, neither rely on the forecasts as calibrated nor recalibrate them."

@@ -21,9 +21,7 @@ def class_tables(e: Evaluation) -> list[tuple[str, list[list[str]]]]:
 
 def _classes(e: Evaluation) -> tuple[str, list[list[str]]]:
     details: Any = e.details
-    worst = sorted(
-        details.decision.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed))
-    )
+    worst = sorted(details.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
     cells = [["class", "rows", "predicted", "observed", "log-odds error", _level(e), "adjusted p", "direction"]]
     for c in worst[:_MOST_ROWS]:
         cells.append([
@@ -34,17 +32,17 @@ def _classes(e: Evaluation) -> tuple[str, list[list[str]]]:
             _number(c.log_odds_error),
             "" if math.isnan(c.low) else f"{_number(c.low)} to {_number(c.high)}",
             _adjusted(c, e),
-            c.direction(e.settings.alpha, e.group_factor),
+            c.direction(e.settings.alpha, e.decision.group_factor),
         ])  # fmt: skip
     return _heading("Classes", cells, len(worst)), cells
 
 
 def _labels(e: Evaluation) -> tuple[str, list[list[str]]]:
     details: Any = e.details
-    worst = sorted(details.decision.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.difference)))
+    worst = sorted(details.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.difference)))
     cells = [["class", "predicted", "observed", "difference (points)", _level(e), "adjusted p", "direction"]]
     for c in worst[:_MOST_ROWS]:
-        significant = c.adjusted_pvalue * e.group_factor <= e.settings.alpha
+        significant = c.adjusted_pvalue * e.decision.group_factor <= e.settings.alpha
         side = "overestimates" if c.difference > 0 else "underestimates"
         cells.append([
             str(c.label),
@@ -61,12 +59,12 @@ def _labels(e: Evaluation) -> tuple[str, list[list[str]]]:
 def _confusions(e: Evaluation) -> list[tuple[str, list[list[str]]]]:
     """Return the table of significant pairs, if there are any."""
     details: Any = e.details
-    found = [c for c in details.decision.confusions if c.adjusted_pvalue * e.group_factor <= e.settings.alpha]
+    found = [c for c in details.confusions if c.adjusted_pvalue * e.decision.group_factor <= e.settings.alpha]
     cells = [["occurs more often than predicted", "where predicted", "predicted", "observed", "adjusted p"]]
     for c in found[:_MOST_ROWS]:
         names = [str(details.labels[c.label]), str(details.labels[c.predicted_label])]
         cells.append([*names, format_percent(c.predicted), format_percent(c.observed), _adjusted(c, e)])
-    count = max(details.decision.n_confusions, len(found))
+    count = max(details.n_confusions, len(found))
     return [(_heading("Confused classes", cells, count), cells)] if found else []
 
 
@@ -80,7 +78,7 @@ def _level(e: Evaluation) -> str:
 
 
 def _adjusted(c: Any, e: Evaluation) -> str:
-    return format_pvalue(min(1.0, c.adjusted_pvalue * e.group_factor))
+    return format_pvalue(min(1.0, c.adjusted_pvalue * e.decision.group_factor))
 
 
 def _number(value: float) -> str:

@@ -100,7 +100,7 @@ def _totals(e: Evaluation) -> list[str]:
 
 def _proportions(e: Evaluation) -> list[str]:
     details: Any = e.details
-    largest = sorted(details.decision.classes, key=lambda c: -abs(c.difference))[:2]
+    largest = sorted(details.classes, key=lambda c: -abs(c.difference))[:2]
     return [
         f"Among 1,000 cases, class {c.label} is predicted {1000 * c.predicted:,.0f} times and occurs "
         f"{1000 * c.actual:,.0f} times."

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR, rejection_breakdown
+from calibrant.kinds.binary.evaluation import rejection_breakdown
+from calibrant.kinds.log_odds import NAME
 from calibrant.metrics.gce import Breakdown
 from calibrant.report.figures import bin_tips
 from calibrant.report.model_tables import bin_rows, widest_coverage
@@ -163,7 +164,7 @@ def _group_figures(e: Evaluation, key: str) -> dict[str, SafeText]:
     if not e.groups:
         return {}
     over_time = all(map(is_time, e.groups))
-    metric = "ACE" if "ACE" in e.metrics else LOG_ODDS_ERROR if e.kind == "binary" else next(iter(e.metrics))
+    metric = "ACE" if "ACE" in e.metrics else NAME if e.kind == "binary" else next(iter(e.metrics))
     shown = {"groups": widest_coverage(e) or metric}
     signed = "mean error" if e.kind == "distribution" else "bias"
     if signed in e.metrics and shown["groups"] != signed:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from calibrant.kinds import log_odds
 from calibrant.results import sentences
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
@@ -76,32 +77,32 @@ def _joined(names: list[str]) -> str:
 def _own_sentence(e: Evaluation) -> str:
     """Return the verdict on all rows together, without a full stop."""
     lead = "Negligible deviation" if e.verdict == "negligible" else e.verdict.capitalize()
-    directions = sentences.directions_text(e) or "deviates locally"
+    directions = log_odds.directions_text(e) or "deviates locally"
     which = f"the model {directions}; " if e.verdict == "miscalibrated" else ""
     return f"{lead}: {which}{_log_odds_size(e) if hasattr(e.details, 'log_odds_error') else _size(e)}"
 
 
 def _log_odds_size(e: Any) -> str:
     """State the size of the deviation of probabilities."""
-    impossible = e.details.impossible_outcomes
+    impossible = log_odds.impossible_outcomes(e)
     if e.verdict == "miscalibrated" and impossible:
         rows = "a row contradicts its score" if impossible == 1 else f"{impossible:,.6g} rows contradict their score"
         return f"{rows} of 0{'' if e.kind == 'multiclass' else ' or 1'}"
     if e.verdict == "inconclusive":
-        if sentences.has_few_clusters(e):
+        if log_odds.has_few_clusters(e):
             return "there are too few clusters for a test"
-        if e.equivalence.bound > sentences.UNBOUNDED:
+        if e.equivalence.bound > log_odds.UNBOUNDED:
             return "the data are too few to bound the error"
-        bound = sentences.format_deviation(e, e.equivalence.bound)
-        return f"{_lower(sentences.subject(e, may_be=True))} off by up to {bound}"
+        bound = log_odds.format_deviation(e, e.equivalence.bound)
+        return f"{_lower(log_odds.subject(e, may_be=True))} off by up to {bound}"
     if e.verdict != "miscalibrated":
-        bound = sentences.format_deviation(e, e.equivalence.bound)
-        return f"{_lower(sentences.subject(e))} off by at most {bound}"
+        bound = log_odds.format_deviation(e, e.equivalence.bound)
+        return f"{_lower(log_odds.subject(e))} off by at most {bound}"
     value = e.equivalence.value if e.settings.is_absolute else e.log_odds_error.value
     if value == 0:
-        bound = max(e.log_odds_error.high, e.decision.fine_bound)
-        return f"{_lower(sentences.subject(e))} off by up to {sentences.format_deviation(e, bound)}"
-    return f"{_lower(sentences.subject(e))} off by about {sentences.format_deviation(e, value)}"
+        bound = max(e.log_odds_error.high, e.details.fine_bound)
+        return f"{_lower(log_odds.subject(e))} off by up to {log_odds.format_deviation(e, bound)}"
+    return f"{_lower(log_odds.subject(e))} off by about {log_odds.format_deviation(e, value)}"
 
 
 def _size(e: Any) -> str:

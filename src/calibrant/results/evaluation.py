@@ -12,7 +12,6 @@ from calibrant._support.formatting import ResultMapping, result_mapping
 from calibrant._support.plain_data import frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
 from calibrant._support.workers import cached_property
-from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.results import sentences
 from calibrant.results.details import Details
 from calibrant.results.hypothesis_tests import TestResult
@@ -21,6 +20,7 @@ from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.sizes import mean_score, n_used, row_counts
 from calibrant.results.text import GroupTable, ResultText
 from calibrant.results.uncertainty import Estimate, Interval
+from calibrant.results.verdict import Deviation, Verdict
 
 __all__ = ["SCHEMA_VERSION", "Details", "Evaluation", "to_json_text"]
 
@@ -45,17 +45,18 @@ class Evaluation:
         For probabilities the `Breakdown` of each metric over bins, and always ECE, ACE and a test-based one; for
         several classes those of the top label and of the classes with the largest deviations; for labels
         "proportions"; for points "bias by bin"; for distributions also "coverage", if there are central intervals.
+    decision : Verdict
+        The omnibus test and the size of the deviation, which decide the verdict.
     details : Details
         Results that only this kind has: `BinaryDetails`, `MulticlassDetails`, `LabelsDetails`, `RegressionDetails`.
     settings : Settings
     groups : mapping
         The evaluation of each group, by the values of `by`.
-    adjusted_pvalue : float or None
-        For a group, the p-value of its omnibus test, adjusted by Holm for the number of groups. It decides the verdict.
     by : str or None
         Name of the column of the groups.
-    group_factor : float
-        Factor of the p-values of a group.
+    adjusted : mapping
+        For each group the p-value of its omnibus test, and this p-value adjusted for the number of groups: by Holm,
+        which decides the verdict on the group, and by Benjamini and Hochberg.
     own_notes : tuple of Note
         Notes of this evaluation; `notes` has those of its parts too.
 
@@ -78,12 +79,12 @@ class Evaluation:
     table: Any
     metrics: Mapping[str, MetricResult]
     breakdowns: Mapping[str, Any]
+    decision: Verdict
     details: Details
     settings: Settings
     groups: "Mapping[Any, Evaluation]" = field(default_factory=dict)
     by: str | None = None
-    adjusted_pvalue: float | None = None
-    group_factor: float = 1.0
+    adjusted: Mapping[Any, Mapping[str, float]] = field(default_factory=dict)
     own_notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
@@ -102,14 +103,9 @@ class Evaluation:
         return n_used(self.table)
 
     @property
-    def decision(self) -> Any:
-        """The tests behind the verdict: a `Decision`, or the `OmnibusTest` of points and distributions."""
-        return self.details.decision
-
-    @property
-    def equivalence(self) -> Any:
-        """The equivalence test: an `Equivalence`, or the `Deviation` of points and distributions."""
-        return self.details.equivalence
+    def equivalence(self) -> Deviation:
+        """Size of the deviation, and whether it is shown to lie within the margin."""
+        return self.decision.deviation
 
     @property
     def coefficients(self) -> tuple[Estimate, ...]:
@@ -119,31 +115,31 @@ class Evaluation:
     @property
     def pvalue(self) -> float:
         """p-value of the omnibus test; in a group, adjusted for the number of groups. NaN if there is no test."""
-        return self.details.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
+        return self.decision.pvalue
 
     @cached_property
     def tests(self) -> dict[str, TestResult]:
         """All tests by name. Those behind the verdict come first; only they have an `adjusted_pvalue`."""
-        found = [*self.details.deciding_tests(self.group_factor), *self.details.other_tests]
+        found = [*self.decision.components.components.values(), *self.details.other_tests]
         return ResultMapping({test.name: test for test in found})
 
     @property
     def omnibus(self) -> TestResult:
         """The omnibus test: the smallest p-value of its components, adjusted by Holm."""
-        pairs = [(test.adjusted_pvalue, test.statistic) for test in self.details.deciding_tests(1.0)]
-        known = [(p, statistic) for p, statistic in pairs if p is not None and not math.isnan(p)]
-        first = min(known, key=lambda pair: pair[0], default=(math.nan, math.nan))
-        return TestResult(first[1], self.details.pvalue, "omnibus test")
+        tests = self.decision.omnibus.components.values()
+        pairs = [(t.adjusted_pvalue, t.statistic) for t in tests if t.adjusted_pvalue is not None]
+        first = min((pair for pair in pairs if not math.isnan(pair[0])), default=(math.nan, math.nan))
+        return TestResult(first[1], self.decision.own_pvalue, "omnibus test")
 
     @property
     def is_significant(self) -> bool:
         """Whether the omnibus test rejects calibration."""
-        return self.pvalue <= self.settings.alpha
+        return self.decision.is_significant
 
     @property
     def is_within_margin(self) -> bool:
         """Whether the deviation is shown to lie within the margin."""
-        return bool(self.equivalence.within)
+        return self.decision.deviation.within
 
     @property
     def direction(self) -> str:
@@ -152,14 +148,12 @@ class Evaluation:
         overestimates or underestimates (calibration in the large, mean error), overconfident or underconfident (slope,
         or width of predictive distributions), or local: a significant deviation of another kind.
         """
-        return self.details.direction(self.settings.alpha, self.group_factor)
+        return self.decision.direction
 
     @property
     def verdict(self) -> str:
         """calibrated, negligible, miscalibrated or inconclusive; `evaluate` states the rule."""
-        if self.is_within_margin:
-            return "negligible" if self.is_significant else "calibrated"
-        return "miscalibrated" if self.is_significant else "inconclusive"
+        return self.decision.verdict
 
     @property
     def margin(self) -> float:
@@ -209,23 +203,14 @@ class Evaluation:
         return tuple(found.values())
 
     @cached_property
-    def adjusted(self) -> dict[Any, dict[str, float]]:
-        """For each group the p-value of its omnibus test, and the p-values adjusted for the number of groups."""
-        known = {name: g.details.pvalue for name, g in self.groups.items() if not math.isnan(g.details.pvalue)}
-        raw = list(known.values())
-        columns = zip(known, raw, holm(raw).tolist(), benjamini_hochberg(raw).tolist(), strict=True)
-        found = {name: {"pvalue": p, "holm": h, "benjamini_hochberg": b} for name, p, h, b in columns}
-        untested = dict.fromkeys(("pvalue", "holm", "benjamini_hochberg"), math.nan)
-        return {name: found.get(name, untested) for name in self.groups}
-
-    @cached_property
     def worst_first(self) -> "dict[Any, Evaluation]":
         """The groups, ordered by verdict (miscalibrated first), adjusted p-value and size of the deviation."""
 
         def key(item: tuple[Any, Evaluation]) -> tuple[float, ...]:
             group = item[1]
             pvalue = 1.0 if math.isnan(group.pvalue) else group.pvalue
-            return sentences.severity(group.verdict), pvalue, -group.details.deviation
+            size = group.decision.deviation.value
+            return sentences.severity(group.verdict), pvalue, 0.0 if math.isnan(size) else -size
 
         return dict(sorted(self.groups.items(), key=key))
 
@@ -249,7 +234,7 @@ class Evaluation:
             **row_counts(self.table),
             **self.details.sizes(self.table),
             "metrics": [metric.to_dict() for metric in self.metrics.values()],
-            "equivalence": self.equivalence.to_dict(),
+            "equivalence": self.decision.deviation.to_dict(),
             "coefficients": [coefficient.to_dict() for coefficient in self.coefficients],
             "tests": [test.to_dict() for test in self.tests.values()],
             "breakdowns": {name: _finite(breakdown.to_dict()) for name, breakdown in self.breakdowns.items()},
@@ -266,7 +251,7 @@ class Evaluation:
 
     def _levels(self) -> dict[str, Any]:
         """Return the levels of calibration for JSON; groups have none, because a curve for each of many is slow."""
-        levels = None if self.adjusted_pvalue is not None else getattr(self.details, "levels", None)
+        levels = None if self.decision.adjusted_pvalue is not None else getattr(self.details, "levels", None)
         return {} if levels is None else {"levels": levels.to_dict()}
 
     def to_json(self) -> str:

@@ -98,7 +98,7 @@ def _test_numbers(rows: Rows, level: float, skewness: float) -> SegmentTest:
     `skewness` is that of all rows.
     """
     table, cluster = MeanTable.from_rows(rows), rows.cluster_codes
-    estimate = next(estimate_metrics(table, None, cluster, level, True))
+    estimate = next(estimate_metrics(table, cluster, level, True))
     pvalue = mean_component(table, cluster, estimate, skewness)[0].pvalue
     few = cluster is not None and int(cluster.max()) + 1 < MIN_CLUSTERS
     limits = (math.nan, math.nan) if few else (estimate.low, estimate.high)

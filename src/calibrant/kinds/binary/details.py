@@ -1,7 +1,8 @@
 """`BinaryDetails`: results that only evaluations of predicted probabilities have."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from calibrant.inference.levels import CalibrationLevels, calibration_levels, co
 from calibrant.inference.power import rows_to_decide
 from calibrant.inference.resampling import uses_threads
 from calibrant.kinds.binary.sensitivity import Sensitivity
-from calibrant.kinds.binary.verdict import Decision
+from calibrant.kinds.log_odds import LogOddsDetails, LogOddsEstimate, consequence, explanation
 from calibrant.metrics.bins import EqualInformation, Quantile
 from calibrant.metrics.calibration_errors import Ecce, ecce
 from calibrant.metrics.gce import GCE, Breakdown
@@ -26,18 +27,17 @@ from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.proper_scores import CorpDecomposition, corp_decomposition
 from calibrant.metrics.rejection_profile import RejectionProfile
-from calibrant.results import sentences
-from calibrant.results.details import LogOddsDetails
 from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.sentences import headline
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.sizes import mean_score, n_rows, rows_text
-from calibrant.results.uncertainty import Equivalence, Estimate
+from calibrant.results.uncertainty import Estimate
 from calibrant.tables.score_table import ScoreTable
 
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
 
-__all__ = ["BinaryDetails", "CumulativeDifferences", "MeasuredTable"]
+__all__ = ["BinaryDetails", "CumulativeDifferences"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +92,36 @@ class CumulativeDifferences:
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredTable:
-    """What details are computed from: the table, its design (None if nothing is tested), and breakdowns."""
+class BinaryDetails(LogOddsDetails):
+    """Results that only evaluations of probabilities have; those that the verdict does not need are computed on demand.
+
+    Attributes
+    ----------
+    estimate : LogOddsEstimate
+        The log-odds error with interval and null distribution, and the information of the rows.
+    table : ScoreTable
+    design : Design or None
+        None if nothing is tested.
+    tested, ece : Breakdown
+        The test-based breakdown, and that of ECE.
+    settings : Settings
+    seed : SeedSequence
+
+    See Also
+    --------
+    Evaluation, CalibrationLevels, Verdict
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> details = cb.evaluate(table).details
+    >>> round(details.log_odds_error.value, 2), round(details.decomposition.mcb, 4)
+    (0.2, 0.0024)
+    """
 
     __repr__ = short_repr
+    coefficient_format = ".3f"
 
     table: ScoreTable
     design: Design | None
@@ -104,13 +130,25 @@ class MeasuredTable:
     settings: Settings
     seed: SeedSequence
 
+    @classmethod
+    def without_estimate(cls, *measured: Any) -> "BinaryDetails":
+        """Return details whose estimate is given later, by `with_estimate`."""
+        unknown: Any = None
+        return cls(unknown, *measured)
+
+    def with_estimate(self, estimate: LogOddsEstimate) -> "BinaryDetails":
+        """Return the details with the estimate, which is known later than others; what was computed is kept."""
+        details = copy(self)
+        object.__setattr__(details, "estimate", estimate)
+        return details
+
     @cached_property
-    def coefficients(self) -> tuple[Estimate, ...]:
+    def coefficients(self) -> tuple[Estimate, ...]:  # type: ignore[override]  # computed on demand
         """Calibration in the large, calibration slope and Cox's intercept, where they exist."""
         return () if self.design is None else coefficients(self.design, self.settings.confidence_level)
 
     @property
-    def other_tests(self) -> tuple[TestResult, ...]:
+    def other_tests(self) -> tuple[TestResult, ...]:  # type: ignore[override]  # computed on demand
         """Tests that do not decide the verdict; some are undefined for few rows, or for scores of 0 and 1 only."""
         return self._tests_of_sums + self._tests_of_fits
 
@@ -174,201 +212,86 @@ class MeasuredTable:
         _ = self._tests_of_sums, self.decomposition, self.cumulative, self.sensitivity, self.reliability
         _ = self.rejection_profile
 
-
-@dataclass(frozen=True, eq=False)
-class BinaryDetails(LogOddsDetails):
-    """Results that only evaluations of probabilities have; those that the verdict does not need are computed on demand.
-
-    Attributes
-    ----------
-    decision : Decision
-        The tests behind the verdict, the log-odds error and its equivalence test.
-    equivalence : Equivalence
-        The equivalence test that the verdict uses.
-    measured : MeasuredTable
-
-    See Also
-    --------
-    Evaluation, CalibrationLevels, Decision
-
-    Examples
-    --------
-    >>> import calibrant as cb
-    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
-    >>> details = cb.evaluate(table).details
-    >>> round(details.log_odds_error.value, 2), details.decision.equivalence.within
-    (0.2, False)
-    """
-
-    __repr__ = short_repr
-
-    decision: Decision
-    equivalence: Equivalence
-    measured: MeasuredTable
-
-    @property
-    def coefficients(self) -> tuple[Estimate, ...]:
-        """Calibration in the large, calibration slope and Cox's intercept, where they exist."""
-        return self.measured.coefficients
-
-    @property
-    def levels(self) -> CalibrationLevels | None:
-        """Levels of calibration: mean, weak and moderate; None if nothing is tested."""
-        return self.measured.levels
-
-    @property
-    def other_tests(self) -> tuple[TestResult, ...]:
-        """Tests that do not decide the verdict; some are undefined for few rows, or for scores of 0 and 1 only."""
-        return self.measured.other_tests
-
-    @property
-    def decomposition(self) -> CorpDecomposition:
-        """CORP decomposition of the Brier score."""
-        return self.measured.decomposition
-
-    @property
-    def cumulative(self) -> CumulativeDifferences:
-        """ECCE with its null band and test."""
-        return self.measured.cumulative
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        """TCE at other significance levels and ECC at other cost ratios, for the sliders of the report."""
-        return self.measured.sensitivity
-
-    @property
-    def reliability(self) -> Breakdown:
-        """Bins of the reliability diagram of the report: of equal information where scores crowd an end, else ACE's."""
-        return self.measured.reliability
-
-    @property
-    def rejection_profile(self) -> RejectionProfile | None:
-        """Decisions of the test of TCE within each bin, for its diagram."""
-        return self.measured.rejection_profile
-
     @cached_property
     def rows_needed(self) -> int | None:
         """Number of further rows that would probably decide an inconclusive verdict, where it is known."""
-        margin, alpha = self.measured.settings.margin, self.measured.settings.alpha
-        if self.equivalence.within or isinstance(margin, AbsoluteMargin) or not self.decision.information > 0:
+        margin, alpha = self.settings.margin, self.settings.alpha
+        if isinstance(margin, AbsoluteMargin) or not self.information > 0:
             return None
-        return rows_to_decide(n_rows(self.measured.table), self.decision.information, margin, alpha)
+        return rows_to_decide(n_rows(self.table), self.information, margin, alpha)
 
-    def complete(self) -> None:
-        """Compute all results now."""
-        self.measured.complete()
-        _ = self.rows_needed
+    def event_share(self, table: ScoreTable) -> float:
+        """Return the expected events per row: the mean score."""
+        return mean_score(table)
 
     def sentences(self, e: "Evaluation") -> list[str]:
-        """Return the explanation of the verdict and its consequence at the mean score.
+        """Return the explanation of the verdict and its consequence at the mean score."""
+        return [text for text in (explanation(e), consequence(e)) if text]
 
-        Parameters
-        ----------
-        e : Evaluation
-            The evaluation that has these details.
-
-        Returns
-        -------
-        list of str
-            One sentence per element; may be empty.
-        """
-        return [text for text in (sentences.explanation(e), sentences.consequence(e)) if text]
+    def further_reasons(self, e: "Evaluation") -> Iterator[str]:
+        """State the levels of calibration; groups have none, because a curve for each of many is slow."""
+        if e.decision.adjusted_pvalue is None and self.levels is not None:
+            yield f"Levels of calibration: {'; '.join([*_levels(self.levels), _strong(e)])}."
 
     def sizes(self, table: ScoreTable) -> dict[str, Any]:
-        """Return the number of events, the event rate and the mean score.
-
-        Parameters
-        ----------
-        table : ScoreTable
-            Table of the rows.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the number of events, the event rate and the mean score."""
         return {"positives": table.positives, "prevalence": table.prevalence, "mean_score": mean_score(table)}
 
     def frame_columns(self, table: ScoreTable) -> dict[str, Any]:
-        """Return the columns of a frame that describe the rows.
-
-        Parameters
-        ----------
-        table : ScoreTable
-            Table of the rows.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the columns of a frame that describe the rows."""
         return {"rows": n_rows(table), "event_rate": table.prevalence}
 
     def sizes_text(self, table: ScoreTable) -> str:
-        """Format the number of rows, the mean score and the event rate.
-
-        Parameters
-        ----------
-        table : ScoreTable
-            Table of the rows.
-
-        Returns
-        -------
-        str
-        """
+        """Format the number of rows, the mean score and the event rate."""
         predicted, observed = 100 * mean_score(table), 100 * table.prevalence
         weighted = "weighted " if table.importance else ""
         return f"{rows_text(table)}; {weighted}mean score {predicted:.4g} %, {weighted}event rate {observed:.4g} %"
 
     def group_header(self, level: str) -> list[str]:
-        """Return the header of the table of groups, without its first column.
-
-        Parameters
-        ----------
-        level : str
-            Confidence level as text, such as "95 %".
-
-        Returns
-        -------
-        list of str
-            Names of the columns.
-        """
+        """Return the header of the table of groups, without its first column."""
         return ["rows", "mean score", "event rate", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
 
     def group_cells(self, e: "Evaluation") -> list[str]:
-        """Return the row of one group in the table of groups.
-
-        Parameters
-        ----------
-        e : Evaluation
-            The evaluation of the group.
-
-        Returns
-        -------
-        list of str
-            One text per column of `group_header`.
-        """
-        error, table = self.decision.log_odds_error, e.table
+        """Return the row of one group in the table of groups."""
+        error = self.log_odds_error
         return [
-            f"{n_rows(table):,}",
+            f"{n_rows(e.table):,}",
             f"{100 * e.mean_score:.3g} %",
             f"{100 * e.event_rate:.3g} %",
             f"{error.value:.2f}",
             "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}",
             format_pvalue(e.pvalue),
-            sentences.headline(e),
+            headline(e),
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
+        """Return all fields as plain data for JSON."""
         test = self.cumulative.test
         return {
-            "decision": self.decision.to_dict(),
+            **self.estimate_dict(),
             "decomposition": plain(self.decomposition),
             "ecce": plain(self.cumulative.ecce),
             "ecce_test": None if test is None else test.to_dict(),
         }
+
+
+def _levels(levels: CalibrationLevels) -> Iterator[str]:
+    """State mean, weak and moderate calibration."""
+    if levels.mean is not None:
+        yield f"mean, O/E {levels.mean.value:.3f} ({levels.mean.low:.3f} to {levels.mean.high:.3f})"
+    slope = next((each for each in levels.weak if each.name == "calibration slope"), None)
+    if slope is not None:
+        yield f"weak, slope {slope.value:.3f} ({slope.low:.3f} to {slope.high:.3f})"
+    curve = levels.moderate
+    if curve is not None:
+        side = "contains" if levels.contains_diagonal else "excludes"
+        errors = f"ICI {curve.errors.ici:.4f} and Emax {curve.errors.emax:.4f}"
+        yield f"moderate, curve with {errors}, whose {100 * curve.level:g} % band {side} the diagonal"
+
+
+def _strong(e: Any) -> str:
+    """State how many groups are miscalibrated: no test shows strong calibration."""
+    if not e.groups:
+        return "strong, not tested without groups (by=)"
+    off = sum(group.verdict == "miscalibrated" for group in e.groups.values())
+    return f"strong, {off:,} of {len(e.groups):,} groups miscalibrated"

@@ -20,12 +20,12 @@ from calibrant.inference.paired import (
 from calibrant.inference.resampling import PairedRows
 from calibrant.inference.shared_draws import SharedDraws, StoredReplicates
 from calibrant.kinds.binary.evaluation import (
-    LOG_ODDS_ERROR,
     MeasuredSample,
     PanelValues,
     complete,
     evaluate_table,
 )
+from calibrant.kinds.log_odds import NAME
 from calibrant.metrics.calibration_errors import ACE
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier, LogLoss
@@ -45,7 +45,7 @@ from calibrant.tables.partition import Partition
 __all__ = ["TERMS", "compare"]
 
 TERMS = ComparisonTerms(
-    decides=LOG_ODDS_ERROR,
+    decides=NAME,
     quantity="log-odds error",
     tests=("log-odds errors", "absolute gaps", "squared gaps"),
     scores=("Brier",),
@@ -86,12 +86,12 @@ def compare(
     shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
     others = range(1, len(names))
     pairs = [calibration_difference(paired, tables, i, 0, designs=designs) for i in others]
-    tested = {LOG_ODDS_ERROR: pairs, BRIER: [brier_difference(paired, i, 0) for i in others]}
+    tested = {NAME: pairs, BRIER: [brier_difference(paired, i, 0) for i in others]}
     losses = [log_loss_difference(paired, i, 0) for i in others]
     if all(math.isfinite(each.value) for each in losses):
         tested[LOG_LOSS] = losses
     rest = {name: m for name, m in settings.metrics.items() if name in shared and name not in tested}
-    tests = {LOG_ODDS_ERROR: DECIDING_TEST}
+    tests = {NAME: DECIDING_TEST}
     found = [
         Difference.from_test(name, names[0], metric, each, confidence_level, test=tests.get(metric, PAIRED_TEST))
         for metric, several in tested.items()

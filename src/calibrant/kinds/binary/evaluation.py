@@ -22,11 +22,12 @@ from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.resampling import MIN_CLUSTERS, THREADS_FROM, PairedRows, uses_threads
 from calibrant.inference.samples import BinarySample
 from calibrant.inference.shared_draws import StoredReplicates
-from calibrant.kinds.binary.details import BinaryDetails, MeasuredTable
+from calibrant.kinds.binary.details import BinaryDetails
 from calibrant.kinds.binary.panel import DEFAULTS
 from calibrant.kinds.binary.rows import Sample
-from calibrant.kinds.binary.verdict import Decision, decide, decide_without_tests
+from calibrant.kinds.binary.verdict import decide, decide_without_tests
 from calibrant.kinds.grouped_sample import Starter
+from calibrant.kinds.log_odds import NAME, LogOddsEstimate
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
@@ -34,12 +35,12 @@ from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.uncertainty import Equivalence, Interval, Null
+from calibrant.results.uncertainty import Interval, Null
+from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
-    "LOG_ODDS_ERROR",
     "MeasuredSample",
     "PanelValues",
     "complete",
@@ -48,8 +49,6 @@ __all__ = [
     "rejection_breakdown",
     "starter",
 ]
-
-LOG_ODDS_ERROR = "log-odds error"
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +192,11 @@ def evaluate_table(
     threads = uses_threads(table)
     complete = large and is_own  # the details share much work with the decision
 
-    def measure() -> tuple[PanelValues, MeasuredTable, _Resampled]:
+    def measure() -> tuple[PanelValues, BinaryDetails, _Resampled]:
         measured = sample or MeasuredSample.measure(table, settings, rows=None if few_clusters else rows)
         panel = measured.panel
         tested, ece = panel.breakdowns[_test_based(panel.breakdowns)], _breakdown_of_ece(panel.breakdowns)
-        details = MeasuredTable(table, design, tested, ece, settings, seed)
+        details = BinaryDetails.without_estimate(table, design, tested, ece, settings, seed)
         # Of the decision two, and of the details two.
         options = {"show": show, "other_threads": 2 + 2 * complete if threads else 0}
         resample = partial(measured.resample, seed, **options)
@@ -206,15 +205,16 @@ def evaluate_table(
         return panel, details, resampled
 
     decide_now = partial(_decide, table, design, settings)
-    decision, (panel, of_details, resampled) = run_together(decide_now, measure, threads=threads)
+    (verdict, estimate), (panel, of_details, resampled) = run_together(decide_now, measure, threads=threads)
     if design is not None and is_own:
         design.forget()
-    shown, notes = _metrics(resampled.metrics, settings, decision)
+    shown, notes = _metrics(resampled.metrics, settings, verdict, estimate)
     if few_clusters:
         shown = {name: metric.without_inference() for name, metric in shown.items()}
-    equivalence = _equivalence(resampled.ace, decision, settings, few_clusters)
-    details = BinaryDetails(decision, equivalence, of_details)
-    return Evaluation("binary", table, shown, dict(panel.breakdowns), details, settings, own_notes=notes)
+    if resampled.ace is not None:
+        verdict = replace(verdict, deviation=_absolute_deviation(resampled.ace, verdict, settings, few_clusters))
+    details = of_details.with_estimate(estimate)
+    return Evaluation("binary", table, shown, dict(panel.breakdowns), verdict, details, settings, own_notes=notes)
 
 
 def complete(evaluation: Evaluation, *, keep_design: bool = False) -> None:
@@ -225,13 +225,13 @@ def complete(evaluation: Evaluation, *, keep_design: bool = False) -> None:
     details = evaluation.details
     assert isinstance(details, BinaryDetails)
     details.complete()
-    if details.measured.design is not None and not keep_design:
-        details.measured.design.forget()
-    for breakdown in (details.measured.tested, evaluation.breakdowns["ACE"], details.reliability):
+    if details.design is not None and not keep_design:
+        details.design.forget()
+    for breakdown in (details.tested, evaluation.breakdowns["ACE"], details.reliability):
         breakdown.rate_interval(evaluation.settings.confidence_level)
 
 
-def _decide(table: ScoreTable, design: Design | None, settings: Settings) -> Decision:
+def _decide(table: ScoreTable, design: Design | None, settings: Settings) -> tuple[Verdict, LogOddsEstimate]:
     margin = DEFAULTS.margin if isinstance(settings.margin, AbsoluteMargin) else settings.margin
     options = {"margin": margin, "alpha": settings.alpha, "confidence_level": settings.confidence_level}
     return decide_without_tests(table, **options) if design is None else decide(design, **options)
@@ -260,28 +260,26 @@ def _value(metric: Metric, table: ScoreTable, breakdown: Breakdown | None) -> fl
     return math.nan if has_bins(metric) else metric_values([metric], table)[0]
 
 
-def _equivalence(ace: Replicates | None, decision: Decision, settings: Settings, few_clusters: bool) -> Equivalence:
-    """Return the equivalence test of the verdict: with an absolute margin that of ACE."""
-    if ace is None or not isinstance(settings.margin, AbsoluteMargin):
-        return decision.equivalence
-    found = _absolute(ace, settings.margin.value, decision, settings.alpha)
-    return replace(found, pvalue=1.0, bound=math.inf) if few_clusters else found
-
-
-def _absolute(ace: Replicates, margin: float, decision: Decision, alpha: float) -> Equivalence:
-    """Return the equivalence test of ACE; it fails if an outcome contradicts its score."""
-    found = equivalence_from_replicates(ace, margin, alpha)
-    contradicted = IMPOSSIBLE in decision.omnibus.components
-    return replace(found, pvalue=1.0, bound=math.inf) if contradicted else found
+def _absolute_deviation(ace: Replicates, verdict: Verdict, settings: Settings, few_clusters: bool) -> Deviation:
+    """Return ACE with its equivalence test at an absolute margin; it fails if an outcome contradicts its score."""
+    level, margin = settings.confidence_level, settings.margin
+    assert isinstance(margin, AbsoluteMargin)
+    interval = interval_from_replicates(ace, level)
+    test = equivalence_from_replicates(ace, margin.value, settings.alpha)
+    pvalue, bound = test.pvalue, test.bound
+    if few_clusters or IMPOSSIBLE in verdict.omnibus.components:
+        pvalue, bound = 1.0, math.inf
+    limits = (interval.low, interval.high, level)
+    return Deviation(test.metric, "", test.value, *limits, margin.value, bound, pvalue <= settings.alpha, pvalue)
 
 
 def _metrics(
-    resampled: Mapping[str, tuple[Interval, Null]], settings: Settings, decision: Decision
+    resampled: Mapping[str, tuple[Interval, Null]], settings: Settings, verdict: Verdict, estimate: LogOddsEstimate
 ) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
     """Return the metrics that exist, and a note about the others."""
-    known = {LOG_ODDS_ERROR: (decision.log_odds_error, decision.null), **resampled}
+    known = {NAME: (estimate.error, estimate.null), **resampled}
     # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
-    least = decision.pvalue
+    least = verdict.pvalue
     shown = {name: MetricResult(name, *both, float(np.maximum(both[1].pvalue, least))) for name, both in known.items()}
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."

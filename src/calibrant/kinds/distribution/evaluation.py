@@ -1,5 +1,104 @@
-"""Evaluation of predictive distributions."""
+"""Evaluation of predictive distributions: metrics with intervals, and a verdict."""
 
-from calibrant.kinds.point.evaluation import evaluate
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import Note, join_notes
+from calibrant._support.random_streams import generator
+from calibrant.inference.regression.forecast_samples import DistributionSample
+from calibrant.inference.regression.tied_quantiles import settle_ties
+from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
+from calibrant.kinds.distribution.details import DistributionDetails
+from calibrant.kinds.distribution.metrics import (
+    UNITS_OF_DISTRIBUTIONS,
+    coverage_by_level,
+    coverage_results,
+    distribution_estimates,
+)
+from calibrant.kinds.distribution.verdict import decide
+from calibrant.kinds.point.evaluation import MeanParts, bins_of_bias, given_metrics
+from calibrant.kinds.point.metrics import metric_results
+from calibrant.kinds.point.rows import Sample
+from calibrant.metrics.distribution import transforms
+from calibrant.metrics.point import mse_decomposition
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.settings import Settings
+from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["evaluate"]
+
+
+def evaluate(rows: Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+    """Evaluate a sample without groups."""
+    table, cluster, forecast, level = rows.table, rows.cluster, rows.forecast, settings.confidence_level
+    assert forecast is not None
+    halves = _halves(rows, seed)
+    estimates = {e.name: e for e in distribution_estimates(table, forecast, cluster, level)}
+    means = MeanParts(None, None)
+    if forecast.point_is_mean:
+        means = MeanParts.measure(halves, cluster, settings, seed, progress)
+    u, ties = settle_ties(transforms(table.mean, forecast, random_state=seed), table.mean, forecast)
+    covered = coverage_by_level(table.mean, forecast, cluster, level)
+    uniformity = _uniformity(np.sort(u), forecast)
+    verdict, limits = decide(rows, halves, estimates["mean error"], u, uniformity[0], settings)
+    panel = metric_results(estimates, verdict.omnibus, means.tce, level, UNITS_OF_DISTRIBUTIONS)
+    panel |= {} if covered is None else coverage_results(covered)
+    if settings.metrics:
+        sample = DistributionSample(table, forecast, cluster)
+        panel = {"mean error": panel["mean error"], **given_metrics(sample, verdict, settings, seed, progress)}
+    breakdowns = {"bias by bin": bins_of_bias(halves, settings)} | ({} if covered is None else {"coverage": covered})
+    decomposition = mse_decomposition.of_table(table)
+    details = DistributionDetails(means.line, decomposition, rows.n_clusters, uniformity, u)
+    about_pit = dict.fromkeys(note for test in uniformity for note in test.notes)  # all tests read the same values
+    notes = join_notes(_notes(rows, halves), about_pit, limits, ties)
+    return Evaluation("distribution", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
+
+
+def _notes(rows: Sample, halves: MeanTable) -> tuple[Note, ...]:
+    notes: tuple[Note, ...] = rows.table.notes
+    if rows.forecast is not None and not rows.forecast.point_is_mean:
+        notes = join_notes(notes, _median_notes(rows.forecast))
+    if halves is not rows.table:
+        text = "Bins and slope group rows by one half of the members and use the error of the other half."
+        notes = join_notes(notes, [Note("split_members", 1, text)])
+    return notes
+
+
+def _median_notes(forecast: Any) -> list[Note]:
+    """Return notes about forecasts without means: what the predictions are, and the levels that are tested."""
+    known = forecast.known_levels
+    if known is None or np.isclose(known, 0.5).any():
+        point = "Predictions are medians, which need not be the mean outcome"
+    else:
+        point = "The forecasts have no median: predictions are interpolated between quantiles"
+    notes = [Note("medians", 1, f"{point}: bias and slope are not tested.")]
+    if known is not None:
+        levels = ", ".join(f"{100 * level:.4g}" for level in known)
+        notes.append(Note("levels", known.size, f"Only quantiles at these levels are tested: {levels} %."))
+    return notes
+
+
+def _uniformity(u: Floats, forecast: Any) -> tuple[TestResult, ...]:
+    edges = forecast.known_levels if forecast.ensemble is None else None
+    return anderson_darling(u), kolmogorov_smirnov(u), chi_square(u, edges=edges)
+
+
+def _halves(rows: Sample, seed: SeedSequence) -> MeanTable:
+    """Return the table whose errors, given its predictions, have mean 0 if the forecasts are calibrated.
+
+    The mean of few members is itself noisy: given it, outcomes regress to the mean. Of an ensemble the prediction is
+    therefore the mean of one half of the members, and its error that of the other half.
+    """
+    ensemble = None if rows.forecast is None else rows.forecast.ensemble
+    if ensemble is None or ensemble.shape[1] < 2:
+        return rows.table
+    # Members are stored in rising order: a random half of each row is exchangeable with the other half.
+    members = generator(seed).permuted(ensemble, axis=1)
+    half = members.shape[1] // 2
+    first, second = members[:, :half].mean(axis=1), members[:, half:].mean(axis=1)
+    return replace(rows.table, prediction=first, mean=rows.table.mean + first - second)

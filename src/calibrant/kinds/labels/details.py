@@ -1,20 +1,16 @@
 """`LabelsDetails`: the tests behind a verdict on class proportions."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.formatting import format_pvalue, short_repr
 from calibrant._support.plain_data import label as json_label
 from calibrant._support.plain_data import number
-from calibrant.kinds.labels.verdict import ClassProportion, ProportionDecision
-from calibrant.kinds.point.deviations import Deviation
-from calibrant.results import deviation_sentences as regression_sentences
-from calibrant.results.details import DeviationDetails
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.kinds.bounded_deviation import BoundedDetails, short_verdict
+from calibrant.kinds.labels.verdict import ClassProportion
 from calibrant.results.sizes import n_rows, rows_text
-from calibrant.results.uncertainty import Estimate
 from calibrant.tables.class_table import ConfusionTable
 
 if TYPE_CHECKING:
@@ -26,21 +22,19 @@ _NAMED = 5  # classes that a sentence names
 
 
 @dataclass(frozen=True, eq=False)
-class LabelsDetails(DeviationDetails):
+class LabelsDetails(BoundedDetails):
     """Results that only evaluations of predicted classes have.
 
     Attributes
     ----------
-    decision : ProportionDecision
-        The tests, and the predicted and actual proportion of each class.
-    coefficients : tuple of Estimate
-        Empty.
-    other_tests : tuple of TestResult
-        Tests that do not decide the verdict.
+    classes : tuple of ClassProportion
+        Predicted and actual proportion of each class.
+    n_clusters : int or None
+        None if rows are independent.
 
     See Also
     --------
-    Evaluation, ProportionDecision
+    Evaluation, ClassProportion
 
     Examples
     --------
@@ -52,58 +46,8 @@ class LabelsDetails(DeviationDetails):
 
     __repr__ = short_repr
 
-    decision: ProportionDecision
-    coefficients: tuple[Estimate, ...] = ()
-    other_tests: tuple[TestResult, ...] = ()
-
-    @property
-    def equivalence(self) -> Deviation:
-        """Largest difference of a class proportion with bounds, and the margin."""
-        return self.decision.equivalence
-
-    @property
-    def n_clusters(self) -> int | None:
-        """Number of clusters; None if rows are independent."""
-        return self.decision.n_clusters
-
-    @property
-    def deviation(self) -> float:
-        """Size of the deviation; it orders groups with equal p-values."""
-        return self.equivalence.value
-
-    def deciding_tests(self, factor: float) -> Iterable[TestResult]:
-        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups.
-
-        Parameters
-        ----------
-        factor : float
-            Factor of the adjusted p-values; 1 without groups.
-
-        Returns
-        -------
-        iterable of TestResult
-            The tests, with p-values that are adjusted for their number and for groups.
-        """
-        return self.decision.omnibus.scale(factor).components.values()
-
-    def direction(self, alpha: float, factor: float) -> str:
-        """Return the significant directions, comma-joined; local if no single class is significant.
-
-        Parameters
-        ----------
-        alpha : float
-            Significance level.
-        factor : float
-            Factor of the adjusted p-values; 1 without groups.
-
-        Returns
-        -------
-        str
-            Comma-joined words such as "overestimates"; '' if none is shown.
-        """
-        over, under = self.decision.too_often(alpha, factor), self.decision.too_rarely(alpha, factor)
-        found = ["overestimates"] * bool(over) + ["underestimates"] * bool(under)
-        return ", ".join(found) or ("local" if self.pvalue * factor <= alpha else "")
+    classes: tuple[ClassProportion, ...]
+    n_clusters: int | None = None
 
     def sentences(self, e: "Evaluation") -> list[str]:
         """Name the classes that are predicted significantly too often or too rarely.
@@ -118,15 +62,13 @@ class LabelsDetails(DeviationDetails):
         list of str
             One sentence per element; may be empty.
         """
-        alpha, factor = e.settings.alpha, e.group_factor
-        chosen = {
-            "too often": self.decision.too_often(alpha, factor),
-            "too rarely": self.decision.too_rarely(alpha, factor),
-        }
-        return [f"Predicted {how}: {self._named(labels)}." for how, labels in chosen.items() if labels]
+        shown = [c for c in self.classes if c.is_shown(e.settings.alpha, e.decision.group_factor)]
+        sides = {"too often": "overestimates", "too rarely": "underestimates"}
+        chosen = {how: [c for c in shown if c.side == side] for how, side in sides.items()}
+        return [f"Predicted {how}: {self._named(classes)}." for how, classes in chosen.items() if classes]
 
-    def _named(self, labels: Sequence[Any]) -> str:
-        found = sorted((c for c in self.decision.classes if c.label in labels), key=lambda c: -abs(c.difference))
+    def _named(self, classes: Sequence[ClassProportion]) -> str:
+        found = sorted(classes, key=lambda c: -abs(c.difference))
         shown = [
             f"{c.label} ({_percent(c.predicted)} predicted, {_percent(c.actual)} observed)" for c in found[:_NAMED]
         ]
@@ -212,13 +154,13 @@ class LabelsDetails(DeviationDetails):
             _percent(c.actual),
             f"{100 * c.difference:+.2f}{interval} points",
             format_pvalue(e.pvalue),
-            regression_sentences.short_verdict(e),
+            short_verdict(e),
         ]
 
     @property
     def largest(self) -> ClassProportion:
         """The class with the largest difference."""
-        return max(self.decision.classes, key=lambda c: abs(c.difference))
+        return max(self.classes, key=lambda c: abs(c.difference))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON.
@@ -228,7 +170,7 @@ class LabelsDetails(DeviationDetails):
         dict
             Numbers, text, lists and dicts, as ``json.dumps`` takes them.
         """
-        return {"classes": [_plain(c) for c in self.decision.classes], "n_clusters": self.n_clusters}
+        return {"classes": [_plain(c) for c in self.classes], "n_clusters": self.n_clusters}
 
 
 def _plain(c: ClassProportion) -> dict[str, Any]:

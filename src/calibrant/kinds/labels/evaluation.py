@@ -1,7 +1,7 @@
 """Evaluation of predicted classes: are they predicted as often as they occur?"""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,13 @@ from numpy.random import SeedSequence
 from calibrant._support.columns import distinct_texts
 from calibrant.kinds.labels.details import LabelsDetails
 from calibrant.kinds.labels.rows import Sample
-from calibrant.kinds.labels.verdict import ProportionDecision, decide_proportions
+from calibrant.kinds.labels.verdict import ClassProportion, decide_proportions
 from calibrant.metrics.labels import Proportions
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import Interval, Null
+from calibrant.results.verdict import Verdict
 
 __all__ = ["evaluate"]
 
@@ -25,7 +26,7 @@ _SHOWN_CLASSES = 10  # whose differences are metrics of an evaluation
 def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups; nothing is resampled."""
     table = sample.table
-    decision = decide_proportions(
+    verdict, classes = decide_proportions(
         table,
         sample.cluster_sums,
         sample.cluster_sizes,
@@ -34,22 +35,23 @@ def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: b
         confidence_level=settings.confidence_level,
     )
     found = Proportions(list(table.labels), np.asarray(table.n), {}, table.notes)
-    metrics = {m.name: m for m in _metrics(decision, found, settings.confidence_level)}
-    return Evaluation(
-        "labels", table, metrics, {"proportions": found}, LabelsDetails(decision), settings, own_notes=table.notes
-    )
+    metrics = {m.name: m for m in _metrics(verdict, classes, found, settings.confidence_level)}
+    details = LabelsDetails(classes, sample.n_clusters)
+    breakdowns = {"proportions": found}
+    return Evaluation("labels", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
 
 
-def _metrics(decision: ProportionDecision, found: Proportions, level: float) -> Iterator[MetricResult]:
+def _metrics(
+    verdict: Verdict, classes: Sequence[ClassProportion], found: Proportions, level: float
+) -> Iterator[MetricResult]:
     """Return the distances of the proportions, the largest differences, and measures of accuracy."""
-    e = decision.equivalence
-    none, p = (math.nan, math.nan), decision.pvalue
-    yield _result("largest difference", e.value, none, 0.0, p, level, adjusted=p)
+    none, p = (math.nan, math.nan), verdict.pvalue
+    yield _result("largest difference", verdict.deviation.value, none, 0.0, p, level, adjusted=p)
     variation = float(np.abs(found.difference).sum()) / 2
     yield _result("total variation", variation, none, 0.0, math.nan, level)
-    texts = dict(zip(decision.classes, distinct_texts([c.label for c in decision.classes]), strict=True))
-    largest = sorted(decision.classes, key=lambda c: -abs(c.difference))[:_SHOWN_CLASSES]
-    for c in sorted(largest, key=decision.classes.index):
+    texts = dict(zip(classes, distinct_texts([c.label for c in classes]), strict=True))
+    largest = sorted(classes, key=lambda c: -abs(c.difference))[:_SHOWN_CLASSES]
+    for c in sorted(largest, key=classes.index):
         name = f"difference of {texts[c]}"
         yield _result(name, c.difference, (c.low, c.high), 0.0, c.pvalue, level, adjusted=c.adjusted_pvalue)
     for name, value in (

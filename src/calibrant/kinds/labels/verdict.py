@@ -11,11 +11,11 @@ from calibrant._support.arrays import Floats
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.inference.tails import binomial_two_sided, student_two_sided
-from calibrant.kinds.point.deviations import Deviation
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
+from calibrant.results.verdict import Claim, Deviation, Verdict
 from calibrant.tables.class_table import ConfusionTable
 
-__all__ = ["ClassProportion", "ProportionDecision", "decide_proportions"]
+__all__ = ["ClassProportion", "decide_proportions"]
 
 # Classes with fewer mistakes (effective rows) are pooled in the joint test, whose distribution is asymptotic.
 _FEWEST_MISTAKES = 10
@@ -38,13 +38,13 @@ class ClassProportion:
 
     See Also
     --------
-    ProportionDecision, proportions
+    LabelsDetails, proportions
 
     Examples
     --------
     >>> import calibrant as cb
     >>> result = cb.evaluate(["a", "b"] * 200, cb.Labels(["a", "a", "b", "a"] * 100))
-    >>> [(each.label, each.predicted, each.actual) for each in result.decision.classes]
+    >>> [(each.label, each.predicted, each.actual) for each in result.details.classes]
     [('a', 0.75, 0.5), ('b', 0.25, 0.5)]
     """
 
@@ -57,76 +57,14 @@ class ClassProportion:
     pvalue: float
     adjusted_pvalue: float
 
-
-@dataclass(frozen=True)
-class ProportionDecision:
-    """The tests behind a verdict on class proportions.
-
-    Attributes
-    ----------
-    classes : tuple of ClassProportion
-    omnibus : OmnibusTest
-        "marginal homogeneity" (Stuart-Maxwell) and "single classes", the smallest p-value of the classes adjusted for
-        their number by Holm.
-    equivalence : Deviation
-        Largest absolute difference of a class with its limits, and the margin.
-    n_clusters : int or None
-
-    See Also
-    --------
-    ClassProportion, LabelsDetails
-
-    Examples
-    --------
-    >>> import calibrant as cb
-    >>> decision = cb.evaluate(["a", "b"] * 200, cb.Labels(["a", "a", "b", "a"] * 100)).decision
-    >>> decision.too_often(0.05), decision.too_rarely(0.05)
-    (['a'], ['b'])
-    """
-
-    classes: tuple[ClassProportion, ...]
-    omnibus: OmnibusTest
-    equivalence: Deviation
-    n_clusters: int | None = None
-
     @property
-    def pvalue(self) -> float:
-        """p-value of the joint test."""
-        return self.omnibus.pvalue
+    def side(self) -> str:
+        """Direction: "overestimates" where the class is predicted too often, "underestimates" where too rarely."""
+        return "overestimates" if self.difference > 0 else "underestimates" if self.difference < 0 else ""
 
-    def too_often(self, alpha: float, factor: float = 1.0) -> list[Any]:
-        """Return the classes that are predicted significantly too often.
-
-        Parameters
-        ----------
-        alpha : float
-            Significance level.
-        factor : float, default=1
-            Factor of the adjusted p-values, for several groups.
-
-        Returns
-        -------
-        list
-            Labels of the classes.
-        """
-        return [c.label for c in self.classes if c.difference > 0 and c.adjusted_pvalue * factor <= alpha]
-
-    def too_rarely(self, alpha: float, factor: float = 1.0) -> list[Any]:
-        """Return the classes that are predicted significantly too rarely.
-
-        Parameters
-        ----------
-        alpha : float
-            Significance level.
-        factor : float, default=1
-            Factor of the adjusted p-values, for several groups.
-
-        Returns
-        -------
-        list
-            Labels of the classes.
-        """
-        return [c.label for c in self.classes if c.difference < 0 and c.adjusted_pvalue * factor <= alpha]
+    def is_shown(self, alpha: float, factor: float = 1.0) -> bool:
+        """Return whether the difference is significant; `factor` adjusts the p-value further, for several groups."""
+        return self.adjusted_pvalue * factor <= alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +107,7 @@ def decide_proportions(
     margin: float,
     alpha: float,
     confidence_level: float,
-) -> ProportionDecision:
+) -> tuple[Verdict, tuple[ClassProportion, ...]]:
     """Test whether each class is predicted as often as it occurs, and whether each lies within the margin.
 
     Parameters
@@ -190,7 +128,7 @@ def decide_proportions(
     binomial shares (Newcombe 1998), so that few mistakes do not make it too narrow.
     """
     if cluster_sums is not None and len(cluster_sums) < MIN_CLUSTERS:
-        return _without_tests(table, len(cluster_sums), margin, alpha)
+        return _without_tests(table, margin, alpha)
     found = _clustered(table, cluster_sums, cluster_sizes) if cluster_sums is not None else _independent(table)
     assert cluster_sums is None or cluster_sizes is not None
     # Two classes have one difference between them.
@@ -201,16 +139,16 @@ def decide_proportions(
     claims = np.minimum(single * len(joint.components), 1.0)
     low, high = found.limits((1 + confidence_level) / 2)
     classes = _classes(table, found.value, low, high, found.pvalue, claims)
-    clusters = None if cluster_sums is None else len(cluster_sums)
-    return ProportionDecision(classes, joint, _equivalence(found, margin, alpha), clusters)
+    deviation = _largest_difference(found, margin, alpha)
+    return Verdict(joint, deviation, alpha, tuple(Claim(c.side, c.adjusted_pvalue) for c in classes if c.side)), classes
 
 
-def _without_tests(table: ConfusionTable, clusters: int, margin: float, alpha: float) -> ProportionDecision:
+def _without_tests(table: ConfusionTable, margin: float, alpha: float) -> tuple[Verdict, tuple[ClassProportion, ...]]:
     """Return the proportions alone, for rows in too few clusters for any test."""
     found = _independent(table)
     unknown = np.full((4, len(table)), math.nan)
-    equivalence = replace(_equivalence(found, margin, alpha), low=math.nan, high=math.nan)
-    return ProportionDecision(_classes(table, found.value, *unknown), OmnibusTest(), equivalence, clusters)
+    deviation = _largest_difference(found, margin, alpha).without_bounds()
+    return Verdict(OmnibusTest(), deviation, alpha), _classes(table, found.value, *unknown)
 
 
 def _classes(table: ConfusionTable, *columns: Floats) -> tuple[ClassProportion, ...]:
@@ -220,13 +158,13 @@ def _classes(table: ConfusionTable, *columns: Floats) -> tuple[ClassProportion, 
     return tuple(ClassProportion(label, *row) for label, row in zip(table.labels, rows, strict=True))
 
 
-def _equivalence(found: _Differences, margin: float, alpha: float) -> Deviation:
+def _largest_difference(found: _Differences, margin: float, alpha: float) -> Deviation:
     """Return the largest difference: it lies within the margin if each class passes two one-sided tests."""
     lower, upper = found.limits(1 - alpha)
     value = float(np.abs(found.value).max())
     low, high = max(float(np.maximum(lower, -upper).max()), 0.0), float(np.maximum(upper, -lower).max())
-    return Deviation(
-        "largest difference of a class proportion", "", value, min(low, value), high, margin, 1 - 2 * alpha
+    return Deviation.from_bounds(
+        "largest difference of a class proportion", "", value, min(low, value), high, margin, alpha
     )
 
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._support.formatting import format_pvalue, short_repr
 from calibrant._support.plain_data import label as json_label
-from calibrant.kinds.multiclass.verdict import ClassDecision, MulticlassDecision
-from calibrant.results import sentences
-from calibrant.results.details import LogOddsDetails
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.kinds.log_odds import LogOddsDetails, explanation
+from calibrant.kinds.multiclass.confusions import Confusion
+from calibrant.kinds.multiclass.verdict import ClassDecision
+from calibrant.results.sentences import headline
 from calibrant.results.sizes import n_rows, rows_text
-from calibrant.results.uncertainty import Equivalence, Estimate
 from calibrant.tables.class_table import ClassTable
 
 if TYPE_CHECKING:
@@ -29,8 +28,15 @@ class MulticlassDetails(LogOddsDetails):
 
     Attributes
     ----------
-    decision : MulticlassDecision
-        The tests behind the verdict, the class-wise log-odds error, each class against the rest, and confused pairs.
+    estimate : LogOddsEstimate
+        The class-wise log-odds error with interval and null distribution, and the information of the rows: half the
+        sum of p (1 - p) over rows and classes.
+    classes : tuple of ClassDecision
+        Each class against the rest.
+    confusions : tuple of Confusion
+        The most significant pairs of classes, at most 100.
+    n_confusions : int
+        Number of significant pairs.
     labels : tuple
         The classes; results refer to them by position.
     decompositions : mapping
@@ -39,14 +45,10 @@ class MulticlassDetails(LogOddsDetails):
         Mean of the highest probability of each row, and the share of rows whose class it was.
     rows_needed : int or None
         Number of further rows that would probably decide an inconclusive verdict, where it is known.
-    coefficients : tuple of Estimate
-        Slope and intercepts, where they are defined.
-    other_tests : tuple of TestResult
-        Tests that do not decide the verdict.
 
     See Also
     --------
-    Evaluation, MulticlassDecision
+    Evaluation, ClassDecision
 
     Examples
     --------
@@ -62,18 +64,35 @@ class MulticlassDetails(LogOddsDetails):
 
     __repr__ = short_repr
 
-    decision: MulticlassDecision
+    average_over = " over classes"
+    certain_scores = "0"
+
+    classes: tuple[ClassDecision, ...]
+    confusions: tuple[Confusion, ...]
+    n_confusions: int
     labels: tuple[Any, ...]
     decompositions: dict[str, dict[str, float]]
     top_label: tuple[float, float]
-    rows_needed: int | None = None
-    coefficients: tuple[Estimate, ...] = ()
-    other_tests: tuple[TestResult, ...] = ()
+    rows_needed: int | None = None  # type: ignore[assignment]
 
-    @property
-    def equivalence(self) -> Equivalence:
-        """The equivalence test that the verdict uses."""
-        return self.decision.equivalence
+    def classes_that(self, direction: str, alpha: float, factor: float = 1.0) -> tuple[int, ...]:
+        """Return the classes for which "overestimates" or "underestimates" is shown.
+
+        Parameters
+        ----------
+        direction : {"overestimates", "underestimates"}
+            Direction.
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        tuple of int
+            Positions of the classes.
+        """
+        return tuple(each.label for each in self.classes if each.direction(alpha, factor) == direction)
 
     def sentences(self, e: "Evaluation") -> list[str]:
         """Explain the verdict, and name the classes that are over- or underestimated and those that are confused.
@@ -88,31 +107,31 @@ class MulticlassDetails(LogOddsDetails):
         list of str
             One sentence per element; may be empty.
         """
-        return [sentences.explanation(e), *self._class_sentences(e), *self._confusion_sentences(e)]
+        return [explanation(e), *self._class_sentences(e), *self._confusion_sentences(e)]
 
     def _class_sentences(self, e: "Evaluation") -> Iterable[str]:
         for direction in ("overestimates", "underestimates"):
-            found = self.decision.labels(direction, e.settings.alpha, e.group_factor)
+            found = self.classes_that(direction, e.settings.alpha, e.decision.group_factor)
             if found:
                 verb = direction.removesuffix("s").capitalize() + "d"
                 yield f"{verb} classes: {self._listed([self._class_text(c) for c in self._largest(found)])}."
 
     def _largest(self, labels: Sequence[int]) -> list[ClassDecision]:
-        found = [self.decision.classes[label] for label in labels]
+        found = [self.classes[label] for label in labels]
         return sorted(found, key=lambda c: -abs(c.predicted - c.observed))
 
     def _class_text(self, c: ClassDecision) -> str:
         return f"{self.labels[c.label]} ({_percent(c.predicted)} predicted, {_percent(c.observed)} observed)"
 
     def _confusion_sentences(self, e: "Evaluation") -> Iterable[str]:
-        found = [c for c in self.decision.confusions if c.adjusted_pvalue * e.group_factor <= e.settings.alpha]
+        found = [c for c in self.confusions if c.adjusted_pvalue * e.decision.group_factor <= e.settings.alpha]
         shown = [
             f"{self.labels[c.label]} where {self.labels[c.predicted_label]} is predicted ({_percent(c.predicted)} "
             f"predicted, {_percent(c.observed)} observed)"
             for c in found
         ]
         if shown:
-            yield f"More frequent than predicted: {self._listed(shown, max(self.decision.n_confusions, len(shown)))}."
+            yield f"More frequent than predicted: {self._listed(shown, max(self.n_confusions, len(shown)))}."
 
     def _listed(self, texts: Sequence[str], count: int | None = None) -> str:
         rest = (len(texts) if count is None else count) - _NAMED
@@ -200,7 +219,7 @@ class MulticlassDetails(LogOddsDetails):
             f"{error.value:.2f}",
             "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}",
             format_pvalue(e.pvalue),
-            sentences.headline(e),
+            headline(e),
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -212,7 +231,10 @@ class MulticlassDetails(LogOddsDetails):
             Numbers, text, lists and dicts, as ``json.dumps`` takes them.
         """
         return {
-            "decision": self.decision.to_dict(),
+            **self.estimate_dict(),
+            "classes": [each.to_dict() for each in self.classes],
+            "confusions": [each.to_dict() for each in self.confusions],
+            "n_confusions": self.n_confusions,
             "labels": [json_label(label) for label in self.labels],
             "decompositions": self.decompositions,
             "mean_top_label_probability": self.top_label[0],

@@ -1,6 +1,6 @@
 """Evaluation of class probabilities: one class table to its `Evaluation`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from calibrant.inference.replicates import resample_metrics
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.kinds.multiclass.details import MulticlassDetails
 from calibrant.kinds.multiclass.rows import Sample
-from calibrant.kinds.multiclass.verdict import MulticlassDecision, decide_classes
+from calibrant.kinds.multiclass.verdict import ClassDecision, ClassesVerdict, decide_classes
 from calibrant.metrics.bins import EqualWidth
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.gce import Breakdown
@@ -52,8 +52,9 @@ def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: b
         raise InputError(Argument("y_true") + " and forecast must hold at least one row; got none.")
     few_clusters = cluster is not None and int(cluster.max()) + 1 < MIN_CLUSTERS
     cluster = None if few_clusters else cluster
-    decision = _decide(table, settings, cluster)
-    decision = decision.without_tests() if few_clusters else decision
+    judged = _decide(table, settings, cluster)
+    judged = judged.without_tests() if few_clusters else judged
+    verdict, estimate = judged.verdict, judged.estimate
     panel: Mapping[str, Metric] = settings.metrics or multiclass_metrics(table)
     settings = replace(settings, metrics=panel)
     found = resample_metrics(
@@ -65,27 +66,26 @@ def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: b
         skip_missing=True,
     )
     level = settings.confidence_level
-    error = MetricResult(decision.log_odds_error.metric, decision.log_odds_error, decision.null, decision.pvalue)
+    error = MetricResult(estimate.error.metric, estimate.error, estimate.null, verdict.pvalue)
     metrics = {error.name: error}
     for name, each in zip(panel, found, strict=True):
         null = null_from_replicates(each, level)
-        pvalue = max(null.pvalue, decision.pvalue)
+        pvalue = max(null.pvalue, verdict.pvalue)
         metrics[name] = MetricResult(name, interval_from_replicates(each, level), null, pvalue)
     if few_clusters:
         metrics = {name: metric.without_inference() for name, metric in metrics.items()}
     details = MulticlassDetails(
-        decision,
-        table.labels,
-        _decompositions(table),
-        (float(np.average(table.confidence, weights=table.weight)), table.accuracy),
-        _rows_needed(table, decision, settings),
+        *judged[1:],
+        labels=table.labels,
+        decompositions=_decompositions(table),
+        top_label=(float(np.average(table.confidence, weights=table.weight)), table.accuracy),
+        rows_needed=_rows_needed(table, estimate.information, settings),
     )
-    return Evaluation(
-        "multiclass", table, metrics, _breakdowns(table, decision, level), details, settings, own_notes=table.notes
-    )
+    breakdowns = _breakdowns(table, judged.classes, level)
+    return Evaluation("multiclass", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
 
 
-def _decide(table: ClassTable, settings: Settings, cluster: Ints | None) -> MulticlassDecision:
+def _decide(table: ClassTable, settings: Settings, cluster: Ints | None) -> ClassesVerdict:
     name = "weight" if table.importance else "frequency"
     weights: dict[str, Any] = {} if table.weight is None else {name: table.weight}
     margin: Any = settings.margin
@@ -100,18 +100,20 @@ def _decide(table: ClassTable, settings: Settings, cluster: Ints | None) -> Mult
     )
 
 
-def _rows_needed(table: ClassTable, decision: MulticlassDecision, settings: Settings) -> int | None:
-    if not decision.information > 0:
+def _rows_needed(table: ClassTable, information: float, settings: Settings) -> int | None:
+    if not information > 0:
         return None
     margin: Any = settings.margin
-    return rows_to_decide(float(table.size), decision.information, margin, settings.alpha)
+    return rows_to_decide(float(table.size), information, margin, settings.alpha)
 
 
-def _breakdowns(table: ClassTable, decision: MulticlassDecision, level: float, shown: int = 11) -> dict[str, Breakdown]:
+def _breakdowns(
+    table: ClassTable, classes: Sequence[ClassDecision], level: float, shown: int = 11
+) -> dict[str, Breakdown]:
     """Return the breakdowns of the top label, and of the classes with the largest deviations."""
     top = table.top_label()
     found = {f"top-label {metric.name}": metric(top) for metric in (ECE(), ACE(), TCE())}
-    worst = sorted(decision.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
+    worst = sorted(classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
     for each in worst[:shown]:
         found[f"class {table.labels[each.label]}"] = ACE()(table.class_table(each.label))
     for breakdown in found.values():

@@ -1,8 +1,9 @@
-"""The decision behind a verdict on class probabilities: joint test, class-wise log-odds error, classes, confusions."""
+"""The verdict on class probabilities: omnibus test, class-wise log-odds error, classes, confusions."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from calibrant.inference.log_odds_deviation import MIN_INFORMATION, LogOddsDevia
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.kinds.binary.verdict import BinaryTests
+from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import (
     BinsOfClass,
     Cells,
@@ -27,9 +29,10 @@ from calibrant.kinds.multiclass.relevance import ClasswiseDeviation
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.log_odds import LogOddsError
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
-from calibrant.results.uncertainty import Equivalence, Interval, Null
+from calibrant.results.uncertainty import Interval, Null
+from calibrant.results.verdict import Claim, Deviation, Verdict
 
-__all__ = ["ClassDecision", "Confusion", "MulticlassDecision", "decide_classes"]
+__all__ = ["ClassDecision", "Confusion", "ClassesVerdict", "decide_classes"]
 
 NAME = "class-wise log-odds error"
 FINE_BINS = "class-wise deviation over fine bins"
@@ -68,7 +71,7 @@ class ClassDecision:
 
     See Also
     --------
-    MulticlassDecision, Confusion
+    MulticlassDetails, Confusion
 
     Examples
     --------
@@ -77,8 +80,8 @@ class ClassDecision:
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.dirichlet([2, 2, 2], 1000)
     >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
-    >>> decision = cb.evaluate(y, proba, n_resamples=99).decision
-    >>> [(each.label, each.side) for each in decision.classes]
+    >>> details = cb.evaluate(y, proba, n_resamples=99).details
+    >>> [(each.label, each.side) for each in details.classes]
     [(0, 'underestimates'), (1, 'overestimates'), (2, 'overestimates')]
     """
 
@@ -122,152 +125,26 @@ class ClassDecision:
         return plain(self)
 
 
-@dataclass(frozen=True, repr=False)
-class MulticlassDecision:
-    """The tests behind a verdict on class probabilities.
+class ClassesVerdict(NamedTuple):
+    """The verdict on class probabilities, with the estimate, each class, and confused pairs of classes."""
 
-    Attributes
-    ----------
-    omnibus : OmnibusTest
-        The tests of calibration, each with its own p-value and the one adjusted by Holm: the probability that one of
-        them is at most alpha for a calibrated model is at most alpha.
-    classes : tuple of ClassDecision
-        Each class against the rest.
-    confusions : tuple of Confusion
-        The most significant pairs of classes, at most 100.
-    n_confusions : int
-        Number of significant pairs.
-    log_odds_error : Interval
-        Class-wise log-odds error with confidence interval.
-    null : Null
-        The class-wise log-odds error if the model is calibrated.
-    equivalence : Equivalence
-        Whether the deviation is shown to lie within the margin.
-    information : float
-        Effective information: half the sum of p (1 - p) over rows and classes; for two classes that of either.
-    fine_bound : float
-        Upper limit of the error over fine bins, if only this one is beyond the margin; else 0.
-    n_clusters : int or None
-        Number of clusters; None where rows are independent.
-
-    See Also
-    --------
-    ClassDecision, MulticlassDetails
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import calibrant as cb
-    >>> rng = np.random.default_rng(0)
-    >>> proba = rng.dirichlet([2, 2, 2], 1000)
-    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
-    >>> decision = cb.evaluate(y, proba, n_resamples=99).decision
-    >>> decision.pvalue < 0.001, decision.labels("underestimates", alpha=0.05)
-    (True, (0,))
-    """
-
-    omnibus: OmnibusTest
+    verdict: Verdict
+    estimate: LogOddsEstimate
     classes: tuple[ClassDecision, ...]
     confusions: tuple[Confusion, ...]
     n_confusions: int
-    log_odds_error: Interval
-    null: Null
-    equivalence: Equivalence
-    information: float
-    fine_bound: float = 0.0
-    n_clusters: int | None = None
 
-    @property
-    def pvalue(self) -> float:
-        """p-value of the joint test: the smallest adjusted one; 1 without any test."""
-        return _pvalue(self.omnibus)
-
-    def without_tests(self) -> "MulticlassDecision":
-        """Return the estimates alone, for rows in too few clusters for any test.
-
-        Returns
-        -------
-        MulticlassDecision
-            Its intervals are NaN, and no test is significant.
-        """
-        nan = float("nan")
-        return MulticlassDecision(
-            OmnibusTest(),
-            tuple(
-                replace(c, low=nan, high=nan, pvalue=nan, adjusted_pvalue=1.0, in_the_large=1.0) for c in self.classes
-            ),
-            (),
-            0,
-            replace(self.log_odds_error, low=nan, high=nan, method="none"),
-            replace(self.null, expected=nan, low=nan, high=nan, pvalue=nan),
-            replace(self.equivalence, pvalue=1.0, bound=float("inf")),
-            0.0,
+    def without_tests(self) -> "ClassesVerdict":
+        """Return the estimates alone, for rows in too few clusters for any test."""
+        nan = math.nan
+        deviation = replace(self.verdict.deviation.without_bounds(), bound=math.inf, pvalue=1.0)
+        error = replace(self.estimate.error, low=nan, high=nan, method="none")
+        null = replace(self.estimate.null, expected=nan, low=nan, high=nan, pvalue=nan)
+        classes = (
+            replace(c, low=nan, high=nan, pvalue=nan, adjusted_pvalue=1.0, in_the_large=1.0) for c in self.classes
         )
-
-    def direction(self, alpha: float, factor: float = 1.0) -> str:
-        """Return the directions that are shown, comma-joined; "local" if a deviation is significant without one.
-
-        "overestimates" and "underestimates" mean that some class is; `labels` says which. `factor` adjusts p-values
-        further, for several groups.
-
-        Parameters
-        ----------
-        alpha : float
-            Significance level.
-        factor : float, default=1
-            Factor of the adjusted p-values, for several groups.
-
-        Returns
-        -------
-        str
-            '' if no direction is shown.
-        """
-        classes = [name for name in ("overestimates", "underestimates") if self.labels(name, alpha, factor)]
-        others = self.omnibus.scale(factor).direction(alpha)
-        return ", ".join(classes if not others or (classes and others == "local") else [*classes, others])
-
-    def labels(self, direction: str, alpha: float, factor: float = 1.0) -> tuple[int, ...]:
-        """Return the classes for which "overestimates" or "underestimates" is shown.
-
-        Parameters
-        ----------
-        direction : {"overestimates", "underestimates"}
-            Direction.
-        alpha : float
-            Significance level.
-        factor : float, default=1
-            Factor of the adjusted p-values, for several groups.
-
-        Returns
-        -------
-        tuple of int
-            Positions of the classes.
-        """
-        return tuple(each.label for each in self.classes if each.direction(alpha, factor) == direction)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return {
-            "pvalue": self.pvalue,
-            "components": [component.to_dict() for component in self.omnibus.components.values()],
-            "classes": [each.to_dict() for each in self.classes],
-            "confusions": [each.to_dict() for each in self.confusions],
-            "n_confusions": self.n_confusions,
-            "log_odds_error": self.log_odds_error.to_dict(),
-            "equivalence": self.equivalence.to_dict(),
-            "information": self.information,
-            "fine_bound": self.fine_bound,
-            "n_clusters": self.n_clusters,
-        }
-
-    def __repr__(self) -> str:
-        return f"MulticlassDecision({self.omnibus!r}, {self.log_odds_error!r}, {self.equivalence!r})"
+        verdict = Verdict(OmnibusTest(), deviation, self.verdict.alpha, pvalue_without_tests=1.0)
+        return ClassesVerdict(verdict, LogOddsEstimate(error, null, 0.0), tuple(classes), (), 0)
 
 
 def _pvalue(joint: OmnibusTest) -> float:
@@ -284,7 +161,7 @@ def decide_classes(
     margin: float = 0.1,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
-) -> MulticlassDecision:
+) -> ClassesVerdict:
     """Return the tests of class probabilities, and their class-wise log-odds error with its equivalence test.
 
     Parameters
@@ -315,10 +192,12 @@ def decide_classes(
     classes = tests.classes(_pvalue(joint))
     pairs = confusions(rows, _pvalue(joint), alpha)
     deviations = _Deviations.from_tests(tests, joint, np.array([each.adjusted_pvalue <= alpha for each in classes]))
-    estimate, null, within = deviations.results(margin, alpha, confidence_level)
-    numbers = (tests.information, deviations.fine_bound(margin, alpha), rows.n_clusters)
-    listed = tuple(pairs[:_MAX_CONFUSIONS])
-    return MulticlassDecision(joint, tuple(classes), listed, len(pairs), estimate, null, within, *numbers)
+    error, null, deviation = deviations.results(margin, alpha, confidence_level)
+    fine = deviations.fine_bound(margin, alpha)
+    claims = tuple(Claim(each.side, each.in_the_large) for each in classes)
+    verdict = Verdict(joint, deviation, alpha, claims, pvalue_without_tests=1.0)
+    estimate = LogOddsEstimate(error, null, tests.information, fine, rows.n_clusters)
+    return ClassesVerdict(verdict, estimate, tuple(classes), tuple(pairs[:_MAX_CONFUSIONS]), len(pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,7 +339,7 @@ class _Deviations:
         limit = self.fine.upper(alpha, margin)
         return limit if limit > margin else 0.0
 
-    def results(self, margin: float, alpha: float, level: float) -> tuple[Interval, Null, Equivalence]:
+    def results(self, margin: float, alpha: float, level: float) -> tuple[Interval, Null, Deviation]:
         """Return the estimate with its interval, its null distribution, and the equivalence test."""
         spec, tail, value = LogOddsError().spec, (1 - level) / 2, self.coarse.value
         low, high = min(self.coarse.lower(tail), value), max(self.coarse.upper(tail), value)
@@ -470,7 +349,8 @@ class _Deviations:
         over_bins = self.tests.coarse.component("").pvalue
         null = Null(NAME, value, expected, least, most, over_bins, "greater", level, "1", 0, spec)
         pvalue, bound = self._equivalence(margin, alpha)
-        return estimate, null, Equivalence(NAME, value, margin, pvalue, alpha, bound, "1", 0, spec)
+        deviation = Deviation(NAME, "", value, low, high, level, margin, bound, pvalue <= alpha, pvalue)
+        return estimate, null, deviation
 
     def _equivalence(self, margin: float, alpha: float) -> tuple[float, float]:
         """Return p-value and upper limit; 1 where information or clusters are too few, or fine bins deviate."""

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from calibrant._support.errors import InputError
 from calibrant.evaluation.evaluate import evaluate
-from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR
+from calibrant.kinds.log_odds import NAME as LOG_ODDS_ERROR
 from calibrant.metrics.bins import Quantile
 from calibrant.monitor.alarms import Silence
 from calibrant.monitor.model import Monitor

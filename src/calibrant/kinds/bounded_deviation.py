@@ -1,0 +1,83 @@
+"""Details of kinds whose deviation has bounds in its own unit: labels, points, distributions."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from calibrant._support.formatting import p_text, round_up
+from calibrant.results.details import Details
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.sentences import coefficients_text, deciding_tests, other_tests_text
+from calibrant.results.sizes import n_rows
+
+__all__ = ["BoundedDetails", "short_verdict"]
+
+
+class BoundedDetails(Details):
+    """Details of forecasts whose deviation is in units of the outcome or a share."""
+
+    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
+        """Return the p-value times the factor of the group: it is that of a component of the omnibus test."""
+        return pvalue if math.isnan(pvalue) else min(1.0, factor * pvalue)
+
+    def rows_to_decide(self, e: Evaluation) -> int | None:
+        """Return the number of further rows that would probably decide; None if unknown."""
+        more = e.decision.deviation.further_rows(n_rows(e.table))
+        return None if math.isnan(more) else round_up(more)
+
+    def headline(self, e: Evaluation) -> str:
+        """Return verdict, direction, estimate with interval and margin in one sentence."""
+        return f"{_overall(e)}: {e.decision.deviation.text()}; {_explanation(e)}"
+
+    def sentences(self, e: Evaluation) -> list[str]:
+        """Return no further sentences: the headline explains the verdict."""
+        return []
+
+    def reasons(self, e: Evaluation) -> Iterator[str]:
+        """State the tests behind the verdict, the coefficients and the other tests."""
+        if math.isnan(e.pvalue):
+            yield "Omnibus test: skipped because the data do not allow a test."
+        else:
+            group = "" if e.decision.adjusted_pvalue is None else ", adjusted for the number of groups"
+            yield f"Omnibus test: {p_text(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
+        deviation = e.decision.deviation
+        shown = "is" if deviation.within else "is not"
+        bound = "no bound" if math.isnan(deviation.bound) else f"at most {deviation.bound:.3g}"
+        unit = f" {deviation.unit}" if deviation.unit else ""
+        yield (
+            f"Equivalence: the {deviation.name} {shown} shown to lie within the margin of {deviation.margin:g}{unit} "
+            f"({bound} with {100 * (1 - e.settings.alpha):g} % confidence)."
+        )
+        yield from coefficients_text(e.coefficients, ".4g")
+        yield from other_tests_text(e)
+
+
+def short_verdict(e: Any) -> str:
+    """Return the verdict with its direction."""
+    return f"{e.verdict} ({e.direction})" if e.direction else e.verdict
+
+
+def _overall(e: Any) -> str:
+    shown = short_verdict(e)
+    if not e.groups:
+        return shown
+    bad = sum(group.verdict == "miscalibrated" for group in e.groups.values())
+    count = f"{bad} of {len(e.groups)} groups"
+    if e.verdict == "calibrated" and bad:
+        return f"{shown} overall; {count} {'is' if bad == 1 else 'are'} not"
+    return f"{shown} overall; {count} {'is' if bad == 1 else 'are'} shown to be miscalibrated"
+
+
+def _explanation(e: Any) -> str:
+    if math.isnan(e.pvalue):
+        return "the data do not allow a test"
+    shown = f"p = {e.pvalue:.2g}"
+    if e.verdict == "miscalibrated":
+        return f"the deviation is significant ({shown}) and not shown to lie within the margin"
+    if e.verdict == "negligible":
+        return f"the deviation is significant ({shown}) but shown to lie within the margin"
+    if e.verdict == "calibrated":
+        return f"no deviation is significant ({shown}), and it is shown to lie within the margin"
+    more = e.decision.deviation.further_rows(n_rows(e.table))
+    unknown = f"no deviation is significant ({shown}), and it is not shown to lie within the margin"
+    return unknown if math.isnan(more) else f"{unknown}: about {round_up(more):,} more rows would decide"

@@ -1,0 +1,305 @@
+"""Details of kinds whose deviation is a log-odds error, and the sentences about their verdict."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from calibrant._support.formatting import p_text, round_up
+from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.results.details import Details
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.sentences import coefficients_text, deciding_tests, other_tests_text
+from calibrant.results.sizes import mean_score
+from calibrant.results.uncertainty import Interval, Null
+
+__all__ = [
+    "NAME",
+    "UNBOUNDED",
+    "LogOddsDetails",
+    "LogOddsEstimate",
+    "consequence",
+    "directions_text",
+    "explanation",
+    "format_deviation",
+    "format_log_odds",
+    "has_few_clusters",
+    "impossible_outcomes",
+    "rows_needed_text",
+    "subject",
+]
+
+NAME = "log-odds error"
+_LARGE = 0.25  # log-odds above which a factor is printed instead of percent
+
+UNBOUNDED = math.log(1e6)  # log-odds above which a bound is uninformative
+
+_DIRECTIONS = {
+    "overestimates": "overestimates",
+    "underestimates": "underestimates",
+    "overconfident": "is overconfident",
+    "underconfident": "is underconfident",
+}
+
+
+def explanation(e: Any) -> str:
+    """Explain the verdict: the estimate, its upper bound and the margin."""
+    bound, margin = format_deviation(e, e.equivalence.bound), format_deviation(e, e.margin)
+    if e.verdict == "calibrated":
+        return f"{subject(e)} off by at most {bound}; the margin is {margin}. {_no_deviation(e)} is significant."
+    if e.verdict == "negligible":
+        return (
+            f"A deviation is significant ({p_text(e.pvalue)}), but {subject(e).lower()} off by at most {bound}; "
+            f"the margin is {margin}."
+        )
+    if e.verdict == "inconclusive":
+        return _inconclusive(e, bound, margin)
+    return _miscalibrated(e, bound, margin)
+
+
+def _no_deviation(e: Any) -> str:
+    return "No deviation of all rows together" if e.groups else "No deviation"
+
+
+def subject(e: Any, *, may_be: bool = False) -> str:
+    """Return the subject and verb of a sentence about the size of the deviation."""
+    verb = "may be" if may_be else "are"
+    if e.settings.is_absolute:
+        return f"On average over ten groups of equal size, scores {verb}"
+    return f"On average{e.details.average_over} the odds {verb}"
+
+
+def format_deviation(e: Any, value: float) -> str:
+    """Format a deviation: percent of the odds, or percentage points of the scores."""
+    if math.isinf(value):
+        return "any amount"
+    if not e.settings.is_absolute:
+        return format_log_odds(value)
+    points = f"{100 * value:.3g}"
+    return f"{points} percentage point{'' if points == '1' else 's'}"
+
+
+def format_log_odds(log_odds: float) -> str:
+    """Format a deviation of the log-odds as percent of the odds, or as a factor if it is large."""
+    if log_odds > 690:
+        return "a factor beyond 1e+300"
+    if log_odds < _LARGE:  # the mean of the changes upwards and downwards
+        return f"{_two_digits(100 * math.sinh(log_odds))} %"
+    return f"a factor of {_factor(log_odds)}"
+
+
+def _factor(log_odds: float) -> str:
+    factor = math.exp(min(log_odds, 690.0))
+    return f"{factor:.3g}" if factor < 10 else _two_digits(factor)
+
+
+def format_estimate(error: Interval) -> str:
+    """Format a log-odds error and its confidence interval, all in percent or all as factors."""
+    level = f"{100 * error.level:g} % CI"
+    if error.high < _LARGE:
+        low, value, high = (_two_digits(100 * math.sinh(each)) for each in (error.low, error.value, error.high))
+        return f"{value} % ({level} {low} to {high} %)"
+    low, value, high = (_factor(each) for each in (error.low, error.value, error.high))
+    return f"a factor of {value} ({level} {low} to {high})"
+
+
+def _two_digits(value: float) -> str:
+    """Format a number with two significant digits: 0.012, 1.3, 130, 12,000; with an exponent from a million on."""
+    rounded = float(f"{value:.2g}")
+    return f"{value:.2g}" if rounded < 100 or rounded >= 1e6 else f"{rounded:,.0f}"
+
+
+def _inconclusive(e: Any, bound: str, margin: str) -> str:
+    if has_few_clusters(e):
+        return "There are too few clusters for a test."
+    text = f"{_no_deviation(e)} is significant, but {subject(e, may_be=True).lower()} off by up to {bound}; "
+    text += f"the margin is {margin}."
+    if e.equivalence.bound > UNBOUNDED:
+        text = f"{_no_deviation(e)} is significant, and the data are too few to bound the error."
+    return f"{text} {rows_needed_text(e)}".rstrip()
+
+
+def has_few_clusters(e: Any) -> bool:
+    """Return whether nothing was tested because clusters are too few."""
+    return bool(e.details.log_odds_error.method == "none")
+
+
+def rows_needed_text(e: Any) -> str:
+    """State the number of further rows that would probably decide."""
+    more = e.rows_to_decide
+    if more is None:
+        return ""
+    if more == 0:
+        return "These rows are enough for most calibrated models, but the error lies near the margin."
+    clusters = e.details.n_clusters
+    if clusters is not None:
+        needed = round_up(more * clusters / max(e.n_rows, 1))
+        return f"About {_count(needed, 'more cluster')} like these would probably decide."
+    events = more * e.details.event_share(e.table)
+    with_events = f", with about {_count(round_up(events), 'event')}," if events >= 1 else ""
+    return f"About {_count(more, 'more row')}{with_events} would probably decide."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
+
+
+def _miscalibrated(e: Any, bound: str, margin: str) -> str:
+    directions = directions_text(e)
+    impossible = impossible_outcomes(e)
+    if impossible:
+        what = f"{impossible:,.6g} row{'s contradict their' if impossible != 1 else ' contradicts its'} score"
+        if e.table.importance:
+            what = f"Rows with a total weight of {impossible:,.6g} contradict their score"
+        also = f" The model {directions}." if directions else ""
+        return f"{what} of {e.details.certain_scores}, which no calibrated model allows.{also}"
+    which = f"the model {directions}" if directions else "the deviation is local"
+    text = f"A deviation is significant ({p_text(e.pvalue)}); {which}."
+    if e.settings.is_absolute:
+        value = format_deviation(e, e.equivalence.value)
+        return f"{text} ACE is {value}, at most {bound}; the margin is {margin}."
+    error = e.log_odds_error
+    off = f"by about {format_estimate(error)}"
+    if error.value == 0:
+        off = f"by up to {format_log_odds(max(error.high, e.details.fine_bound))}"
+    fine = f" Over fine bins the error may be {format_log_odds(e.details.fine_bound)}." if e.details.fine_bound else ""
+    return f"{text} {subject(e)} off {off}; the margin is {margin}.{fine}"
+
+
+def impossible_outcomes(e: Any) -> float:
+    """Return the number of rows whose outcome had probability 0."""
+    test = e.decision.omnibus.components.get(IMPOSSIBLE)
+    return 0 if test is None else test.statistic
+
+
+def directions_text(e: Any) -> str:
+    """Return the significant directions as a predicate: "overestimates and is overconfident"; '' if there is none."""
+    return " and ".join(_DIRECTIONS[each] for each in e.direction.split(", ") if each in _DIRECTIONS)
+
+
+def consequence(e: Any) -> str:
+    """State the consequence of the deviation at the mean score."""
+    mean = mean_score(e.table)
+    if e.settings.is_absolute or e.verdict not in ("calibrated", "negligible") or not 0 < mean < 1:
+        return ""
+    low, high = (_shift_log_odds(mean, side * e.equivalence.bound) for side in (-1, 1))
+    return (
+        f"With an error of this size a score of {_percent(mean)} has an event rate between {_percent(low)} and "
+        f"{_percent(high)}; single scores may be off by more."
+    )
+
+
+def _shift_log_odds(p: float, by: float) -> float:
+    return 1 / (1 + (1 - p) / p * math.exp(-by))
+
+
+def _percent(p: float) -> str:
+    return f"{100 * p:.3g} %"
+
+
+def _fine_bound(e: Any) -> str:
+    fine = e.details.fine_bound
+    if not fine or e.settings.is_absolute:
+        return ""
+    return f"; over fine bins the error is significant and may be {fine:.3g}"
+
+
+class LogOddsEstimate(NamedTuple):
+    """The log-odds error with its null distribution, and what it is known from."""
+
+    error: Interval
+    null: Null
+    information: float
+    fine_bound: float = 0.0
+    n_clusters: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LogOddsDetails(Details):
+    """Details of probabilities, whose deviation is a log-odds error.
+
+    Attributes
+    ----------
+    estimate : LogOddsEstimate
+        The log-odds error (of several classes, the mean over classes) with interval and null distribution, the
+        effective information of the rows (for rare events about the expected number of events), the upper limit of the
+        error over fine bins, if only this one is beyond the margin (else 0), and the number of clusters.
+    """
+
+    # What the error is averaged over beside bins, and the scores that an outcome may contradict.
+    average_over: ClassVar[str] = ""
+    certain_scores: ClassVar[str] = "0 or 1"
+    coefficient_format: ClassVar[str] = ".4g"
+
+    estimate: LogOddsEstimate
+
+    @property
+    @abstractmethod
+    def rows_needed(self) -> int | None:
+        """Number of further rows that would probably decide an inconclusive verdict, where it is known."""
+
+    @property
+    def log_odds_error(self) -> Interval:
+        """The log-odds error with its confidence interval."""
+        return self.estimate.error
+
+    @property
+    def information(self) -> float:
+        """Effective information of the rows."""
+        return self.estimate.information
+
+    @property
+    def fine_bound(self) -> float:
+        """Upper limit of the log-odds error over fine bins, if only this one is beyond the margin; else 0."""
+        return self.estimate.fine_bound
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+        return self.estimate.n_clusters
+
+    def event_share(self, table: Any) -> float:
+        """Return the expected events per row, where the kind has one event; else 0."""
+        return 0.0
+
+    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
+        """Return the larger p-value: a metric is significant only if the group is."""
+        return max(pvalue, adjusted)
+
+    def rows_to_decide(self, e: Evaluation) -> int | None:
+        """Return the number of further rows that would probably decide; None if unknown."""
+        return self.rows_needed
+
+    def sentences(self, e: Evaluation) -> list[str]:
+        """Explain the verdict: the estimate, its upper bound and the margin."""
+        return [explanation(e)]
+
+    def reasons(self, e: Evaluation) -> Iterator[str]:
+        """State the tests behind the verdict, the coefficients and the other tests."""
+        if not e.decision.omnibus.components:
+            why = "there are too few clusters" if has_few_clusters(e) else "all scores are 0 or 1"
+            yield f"Omnibus test: skipped because {why}."
+            return
+        group = "" if e.decision.adjusted_pvalue is None else ", adjusted for the number of groups"
+        yield f"Omnibus test: {p_text(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
+        deviation = e.decision.deviation
+        what = deviation.name if e.settings.is_absolute else f"the {deviation.name}"
+        shown = "is" if deviation.within else "is not"
+        bound = "unbounded" if math.isinf(deviation.bound) else f"at most {deviation.bound:.3g}"
+        yield (
+            f"Equivalence: {what} {shown} shown to lie within the margin of {deviation.margin:g} ({bound} with "
+            f"{100 * (1 - e.settings.alpha):g} % confidence; errors are averaged within bins{_fine_bound(e)})."
+        )
+        yield from coefficients_text(e.coefficients, self.coefficient_format)
+        yield from self.further_reasons(e)
+        yield from other_tests_text(e)
+
+    def further_reasons(self, e: Evaluation) -> Iterator[str]:
+        """State what only one kind has."""
+        return iter(())
+
+    def estimate_dict(self) -> dict[str, Any]:
+        """Return the estimate as plain data for JSON."""
+        names = ("information", "fine_bound", "n_clusters")
+        return {"log_odds_error": self.log_odds_error.to_dict(), **{name: getattr(self, name) for name in names}}

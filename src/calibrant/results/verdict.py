@@ -1,0 +1,287 @@
+"""`Verdict`: what the omnibus test and the size of the deviation say together, for every kind of forecast."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from calibrant._support.formatting import line_html
+from calibrant._support.plain_data import plain
+from calibrant.results.hypothesis_tests import OmnibusTest
+
+__all__ = ["Claim", "Deviation", "Verdict"]
+
+_MOST_ROWS = 2**53  # that a table counts exactly
+
+
+class Claim(NamedTuple):
+    """A direction that a test of its own shows if its adjusted p-value is small: one class is overestimated."""
+
+    direction: str
+    adjusted_pvalue: float
+
+
+@dataclass(frozen=True, repr=False)
+class Deviation:
+    """Size of the deviation from calibration, and whether it is shown to lie within the margin.
+
+    Attributes
+    ----------
+    name, unit : str
+        Binary and multiclass: the log-odds error, or ACE with an absolute margin. Labels: the largest difference of a
+        class proportion. Points: the root mean square of the bias by bin, in standard deviations of the outcome.
+        Distributions: the mean absolute difference between the share of outcomes at or below a predicted quantile and
+        its level.
+    value : float
+        The estimate.
+    low, high, level : float
+        Interval at `level`; NaN limits where none exists.
+    margin : float
+        Largest deviation that does not matter.
+    bound : float
+        Upper confidence limit at level 1 - alpha, which is compared with the margin; NaN or infinite without one.
+    within : bool
+        Whether the deviation is shown to lie within the margin.
+    pvalue : float
+        p-value of the equivalence test; NaN where `within` follows from the bound alone.
+
+    See Also
+    --------
+    Verdict, Equivalence
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.normal(size=2000)
+    >>> deviation = cb.evaluate(p + rng.normal(size=2000), cb.Point(p + 0.2)).decision.deviation
+    >>> deviation.name, deviation.margin, deviation.within
+    ('bias by bin', 0.05, False)
+    """
+
+    name: str
+    unit: str
+    value: float
+    low: float
+    high: float
+    level: float
+    margin: float
+    bound: float
+    within: bool
+    pvalue: float = math.nan
+
+    @classmethod
+    def from_bounds(
+        cls, name: str, unit: str, value: float, low: float, high: float, margin: float, alpha: float
+    ) -> "Deviation":
+        """Return the deviation with one-sided limits, each at level 1 - alpha.
+
+        Parameters
+        ----------
+        name, unit : str
+            Name and unit of the deviation.
+        value, low, high : float
+            The estimate and its limits.
+        margin, alpha : float
+            Margin, and the level of the test.
+
+        Returns
+        -------
+        Deviation
+            It lies within the margin if the upper limit is at most the margin.
+        """
+        return cls(name, unit, value, low, high, 1 - 2 * alpha, margin, high, high <= margin)
+
+    def without_bounds(self) -> "Deviation":
+        """Return the estimate alone, where the data do not allow a test.
+
+        Returns
+        -------
+        Deviation
+            It is not shown to lie within the margin.
+        """
+        return replace(self, low=math.nan, high=math.nan, bound=math.nan, within=False)
+
+    def further_rows(self, rows: float) -> float:
+        """Return about how many further rows bring the bound to the margin, given the number of rows.
+
+        The bound decreases with the root of the number of rows. NaN where no rows are needed, no bound exists, or
+        2**53 rows are too few.
+
+        Parameters
+        ----------
+        rows : float
+            Number of rows of the evaluation.
+
+        Returns
+        -------
+        float
+            Number of rows in addition to these.
+        """
+        if not self.bound > self.margin:
+            return math.nan
+        more = rows * (min(self.bound / self.margin, float(_MOST_ROWS)) ** 2 - 1)
+        return more if more <= _MOST_ROWS else math.nan
+
+    def text(self) -> str:
+        """Format the estimate with its interval and the margin.
+
+        Returns
+        -------
+        str
+            One phrase, such as "bias by bin 0.1 (90 % CI 0.05 to 0.2), margin 0.05".
+        """
+        unit = f" {self.unit}" if self.unit else ""
+        if math.isnan(self.value):
+            return f"{self.name} unknown, margin {self.margin:g}{unit}"
+        if math.isnan(self.high):
+            return f"{self.name} {self.value:.2g}{unit} (no interval), margin {self.margin:g}"
+        span = f"{100 * self.level:g} % CI {self.low:.2g} to {self.high:.2g}"
+        return f"{self.name} {self.value:.2g}{unit} ({span}), margin {self.margin:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return plain(self)
+
+    _repr_html_ = line_html
+
+    def __repr__(self) -> str:
+        return f"Deviation({self.text()})"
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """The omnibus test of calibration and the size of the deviation, and what both say together.
+
+    =================  ====================================  ==================
+    omnibus test       deviation shown within the margin     not shown
+    =================  ====================================  ==================
+    significant        negligible                            miscalibrated
+    not significant    calibrated                            inconclusive
+    =================  ====================================  ==================
+
+    Attributes
+    ----------
+    omnibus : OmnibusTest
+        The tests of calibration, each with its own p-value and the one adjusted by Holm.
+    deviation : Deviation
+        Estimate with interval, and the margin.
+    alpha : float
+        Significance level.
+    claims : tuple of Claim
+        Directions that single classes show.
+    undirected : tuple of str
+        Components of the omnibus test whose direction is not that of the forecast.
+    pvalue_without_tests : float
+        p-value where no component could be tested.
+    adjusted_pvalue : float or None
+        In a group the p-value of the omnibus test, adjusted by Holm for the number of groups.
+    group_factor : float
+        Factor of the p-values of components and claims in a group.
+
+    See Also
+    --------
+    Evaluation, OmnibusTest, Deviation
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [500, 500, 500], [90, 190, 330])
+    >>> cb.evaluate(table).decision
+    Verdict(miscalibrated (overconfident): omnibus test p = 1e-13, log-odds error 0.49 (95 % CI 0.38 to 0.6), margin 0.1)
+    """
+
+    omnibus: OmnibusTest
+    deviation: Deviation
+    alpha: float
+    claims: tuple[Claim, ...] = ()
+    undirected: tuple[str, ...] = ()
+    pvalue_without_tests: float = math.nan
+    adjusted_pvalue: float | None = None
+    group_factor: float = 1.0
+
+    @property
+    def own_pvalue(self) -> float:
+        """p-value of the omnibus test, not adjusted for groups; NaN if there is no test."""
+        return self.omnibus.pvalue if self.omnibus.components else self.pvalue_without_tests
+
+    @property
+    def pvalue(self) -> float:
+        """p-value of the omnibus test; in a group, adjusted for the number of groups. NaN if there is no test."""
+        return self.own_pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the omnibus test rejects calibration."""
+        return self.pvalue <= self.alpha
+
+    @property
+    def verdict(self) -> str:
+        """calibrated, negligible, miscalibrated or inconclusive."""
+        if self.deviation.within:
+            return "negligible" if self.is_significant else "calibrated"
+        return "miscalibrated" if self.is_significant else "inconclusive"
+
+    @property
+    def direction(self) -> str:
+        """The directions that are shown, comma-joined; "local" if a deviation is significant without one, '' if none.
+
+        Those of single classes come first, then those of the components of the omnibus test.
+        """
+        shown = [c.direction for c in sorted(self.claims) if c.adjusted_pvalue * self.group_factor <= self.alpha]
+        significant = self.components.significant(self.alpha)
+        shown += [test.direction for test in significant if test.direction and test.name not in self.undirected]
+        return ", ".join(dict.fromkeys(shown)) or ("local" if significant else "")
+
+    @property
+    def components(self) -> OmnibusTest:
+        """The omnibus test with p-values that are adjusted for the number of groups too."""
+        return self.omnibus if self.group_factor == 1 else self.omnibus.scale(self.group_factor)
+
+    def in_group(self, adjusted_pvalue: float, n_groups: int) -> "Verdict":
+        """Return the verdict on one of several groups.
+
+        Parameters
+        ----------
+        adjusted_pvalue : float
+            The p-value of the omnibus test, adjusted by Holm for the number of groups.
+        n_groups : int
+            Number of groups that were tested.
+
+        Returns
+        -------
+        Verdict
+        """
+        pvalue = self.own_pvalue
+        factor = adjusted_pvalue / pvalue if pvalue > 0 else float(n_groups)
+        return replace(self, adjusted_pvalue=adjusted_pvalue, group_factor=factor)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return {
+            "verdict": self.verdict,
+            "direction": self.direction,
+            "pvalue": self.pvalue,
+            "omnibus": [test.to_dict() for test in self.omnibus.components.values()],
+            "deviation": self.deviation.to_dict(),
+            "alpha": self.alpha,
+        }
+
+    _repr_html_ = line_html
+
+    def __repr__(self) -> str:
+        shown = f"{self.verdict} ({self.direction})" if self.direction else self.verdict
+        tested = "not tested" if math.isnan(self.pvalue) else f"omnibus test p = {self.pvalue:.0e}"
+        return f"Verdict({shown}: {tested}, {self.deviation.text()})"
