@@ -15,14 +15,15 @@ import calibrant as cb
 from calibrant.inference.design import Design
 from calibrant.inference.paired import calibration_difference
 from calibrant.inference.resampling import PairedRows
-from calibrant.kinds.binary.verdict import Decision, decide
+from calibrant.kinds.binary.verdict import decide
+from calibrant.results.verdict import Verdict
 from research.studies.designs import write
 
 Row = tuple[str, str, str, str]
 WITHIN = "shown within the margin"
 
 
-def decided(y: np.ndarray, p: np.ndarray, **options: Any) -> Decision:
+def decided(y: np.ndarray, p: np.ndarray, **options: Any) -> Verdict:
     """Return the decision of `evaluate` with its default margin."""
     cluster = options.pop("cluster", None)
     if cluster is None:
@@ -30,15 +31,12 @@ def decided(y: np.ndarray, p: np.ndarray, **options: Any) -> Decision:
     else:
         rows, (table,) = PairedRows.read(y, [p], cluster=cluster, **options)
         design = Design(table, rows)
-    return decide(design, margin=0.1, alpha=0.05, confidence_level=0.95)
+    return decide(design, margin=0.1, alpha=0.05, confidence_level=0.95)[0]
 
 
-def verdict(d: Decision) -> str:
+def verdict(d: Verdict) -> str:
     """Return the verdict of a decision."""
-    real = d.pvalue <= 0.05
-    if d.equivalence.within:
-        return "negligible" if real else "calibrated"
-    return "miscalibrated" if real else "inconclusive"
+    return d.verdict
 
 
 def share(count: int, of: Callable[[np.random.Generator], bool]) -> str:

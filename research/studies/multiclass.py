@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
-from calibrant.kinds.multiclass.verdict import MulticlassDecision, decide_classes
+from calibrant.kinds.multiclass.verdict import ClassesVerdict, decide_classes
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins
@@ -209,20 +209,20 @@ def data_set(rng: np.random.Generator, cell: Cell) -> tuple[np.ndarray, np.ndarr
     return p, q, code, options
 
 
-def outcomes(found: MulticlassDecision, p: np.ndarray, q: np.ndarray) -> dict[str, float]:
+def outcomes(found: ClassesVerdict, p: np.ndarray, q: np.ndarray) -> dict[str, float]:
     """Return what one decision claims."""
     away = np.sum(q - p, axis=0)
     calibrated = np.all(np.isclose(q, p, rtol=1e-9), axis=0)
     sides = {"overestimates": -1, "underestimates": 1}
     claims = [(each.label, sides[each.direction(0.05)]) for each in found.classes if each.direction(0.05)]
     return {
-        "joint test": found.pvalue <= 0.05,
+        "joint test": found.verdict.pvalue <= 0.05,
         "false class": any(each.adjusted_pvalue <= 0.05 for each in found.classes if calibrated[each.label]),
         "class direction": bool(claims),
         "wrong class direction": any(calibrated[label] or side * away[label] < 0 for label, side in claims),
-        "temperature": "confident" in found.direction(0.05),
+        "temperature": "confident" in found.verdict.direction,
         "confusions": found.n_confusions > 0,
-        "within": found.equivalence.within,
+        "within": found.verdict.deviation.within,
     }
 
 
@@ -277,7 +277,7 @@ def decide(task: tuple[Cell, int, int]) -> dict[str, float]:
         decision = decide_classes(p, code, **options)
         for name, value in outcomes(decision, p, q).items():
             found[name] += value
-        found["mean squared error"] += decision.log_odds_error.value**2
+        found["mean squared error"] += decision.estimate.error.value**2
         found["data_sets"] += 1
     return found
 

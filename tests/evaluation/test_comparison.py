@@ -350,11 +350,11 @@ def test_models_of_a_comparison_do_not_hold_the_arrays_of_their_designs():
     found = cb.compare(y, {"a": expit(x), "b": expit(1.2 * x)}, n_resamples=19)
     for model in found.models.values():
         assert model.details.coefficients
-        assert set(vars(model.details.measured.design)) == {"table", "rows"}
+        assert set(vars(model.details.design)) == {"table", "rows"}
 
 
 @pytest.mark.parametrize("rows", [200, 100_000])
 def test_an_evaluation_does_not_hold_the_arrays_of_its_design(rows):
     score = np.linspace(0.01, 0.99, rows)
     found = cb.evaluate((np.arange(rows) % 3 == 0).astype(int), score, n_resamples=19)
-    assert set(vars(found.details.measured.design)) == {"table", "rows"}
+    assert set(vars(found.details.design)) == {"table", "rows"}

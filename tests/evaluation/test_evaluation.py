@@ -68,12 +68,13 @@ def test_evaluation_agrees_with_the_functions_behind_it():
     for name, metric in {"ECE": cb.ECE(), "TCE": cb.TCE(), "Brier": cb.METRICS["brier"]()}.items():
         assert found[name].interval == cb.interval(metric, table, n_resamples=60, random_state=3)
         assert found[name].null == cb.null(metric, table, n_resamples=60, random_state=3)
-    decision = decide(Design(table), margin=0.1, alpha=0.05, confidence_level=0.95)
-    assert found.decision == decision
-    assert found.equivalence == decision.equivalence
+    verdict, estimate = decide(Design(table), margin=0.1, alpha=0.05, confidence_level=0.95)
+    assert (found.decision, found.details.estimate) == (verdict, estimate)
     assert found["log-odds error"].value == cb.log_odds_error(table)
     absolute = cb.evaluate(y, p, margin=cb.AbsoluteMargin(0.01), n_resamples=60, random_state=3)
-    assert absolute.equivalence == cb.equivalence(cb.ACE(), table, margin=0.01, n_resamples=60, random_state=3)
+    test, size = cb.equivalence(cb.ACE(), table, margin=0.01, n_resamples=60, random_state=3), absolute.equivalence
+    assert (size.name, size.value, size.margin) == (test.metric, test.value, test.margin)
+    assert (size.pvalue, size.bound, size.within) == (test.pvalue, test.bound, test.within)
     slope = cb.slope_intercept(table)
     by_name = {c.name: c.value for c in found.coefficients}
     assert by_name["calibration slope"] == pytest.approx(slope.slope)
@@ -95,9 +96,10 @@ def test_groups_are_evaluated_alone_and_adjusted():
     assert next(iter(found.worst_first)) == "b"
     for name, own in found.groups.items():
         alone = quick(y[group == name], p[group == name])
-        assert own.decision == alone.decision
+        assert own.decision.omnibus == alone.decision.omnibus
+        assert own.decision.deviation == alone.decision.deviation
         assert [m.null for m in own.metrics.values()] == [m.null for m in alone.metrics.values()]
-    raw = [own.decision.pvalue for own in found.groups.values()]
+    raw = [own.decision.own_pvalue for own in found.groups.values()]
     assert [found.adjusted[name]["pvalue"] for name in "abc"] == raw
     assert [own.pvalue for own in found.groups.values()] == [found.adjusted[name]["holm"] for name in "abc"]
     assert all(

@@ -291,7 +291,7 @@ def test_an_overconfident_model_and_its_overestimated_class_are_named():
     found = cb.evaluate(y, softmax(z), n_resamples=9)
     assert found.verdict == "miscalibrated"
     assert {"overestimates", "overconfident"} <= set(found.direction.split(", "))
-    assert 0 in found.details.decision.labels("overestimates", 0.05)
+    assert 0 in found.details.classes_that("overestimates", 0.05)
     assert "Overestimated classes: 0 (" in " ".join(found.sentences())
 
 

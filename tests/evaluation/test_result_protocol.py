@@ -36,15 +36,13 @@ READING = {
     *("MulticlassBrier.name", "MulticlassLogLoss.name"),
     "RejectionProfile.cells_per_bin",
     *("MetricValue.metric", "MetricValue.unit", "MetricValue.spec", "tests_scores"),
-    *("Equivalence.within", "Null.excess", "Decision.pvalue", "Decision.direction", "Deviation.within"),
-    *("Deviation.text", "Deviation.further_rows", "OmnibusTest.pvalue", "OmnibusTest._adjusted", "OmnibusTest.scale"),
+    *("Equivalence.within", "Null.excess"),
+    *("OmnibusTest.pvalue", "OmnibusTest._adjusted", "OmnibusTest.scale"),
     *("OmnibusTest.significant", "OmnibusTest.direction", "TestResult.is_significant"),
     *("BiasByBin.significant", "BiasByBin.tce", "BiasByBin.biased_share", "BiasByBin.mean_absolute"),
     *("BiasByBin.reliability", "Coverage.mean_absolute", "MSEDecomposition.mse"),
     *("CorpDecomposition.brier", "BiasByBin.cells", "Coverage.cells"),
-    *("MulticlassDecision.pvalue", "MulticlassDecision.direction", "MulticlassDecision.labels", "_pvalue"),
-    *("ClassDecision.direction", "ProportionDecision.pvalue", "ProportionDecision.too_often"),
-    "ProportionDecision.too_rarely",
+    *("cells_per_bin", "ClassDecision.direction"),
     *("holm", "benjamini_hochberg", "_check_pvalues", "rows_to_decide"),  # arithmetic with stored p-values and bounds
 }
 

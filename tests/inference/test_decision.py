@@ -22,6 +22,7 @@ from calibrant.inference.resampling import PairedRows
 from calibrant.inference.residual_tests import residual_test
 from calibrant.inference.tails import binomial_two_sided, quadratic_tail, saddlepoint_two_sided
 from calibrant.kinds.binary.verdict import BinaryTests, decide
+from calibrant.kinds.log_odds import format_log_odds
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.results import sentences
@@ -267,7 +268,7 @@ def test_the_scale_of_weights_changes_no_decision(scores, factor):
     assert adjusted[1] == pytest.approx(adjusted[0], rel=1e-9, abs=1e-12)
     assert other.equivalence.bound == pytest.approx(one.equivalence.bound, rel=1e-7)  # by a root finder
     assert other.log_odds_error.value == pytest.approx(one.log_odds_error.value, rel=1e-9, abs=1e-9)
-    assert other.decision.information == pytest.approx(one.decision.information, rel=1e-9)
+    assert other.details.information == pytest.approx(one.details.information, rel=1e-9)
 
 
 # The tests behind the verdict, by loops over rows
@@ -501,12 +502,12 @@ def test_an_error_near_the_margin_does_not_ask_for_0_rows():
     ],
 )
 def test_a_deviation_is_printed_in_percent_or_as_a_factor(log_odds, text):
-    assert sentences.format_log_odds(log_odds) == text
+    assert format_log_odds(log_odds) == text
 
 
 def test_the_decision_needs_no_resamples():
     y, p = rows(0, 500)
-    decision = decide(Design(cb.ScoreTable.from_arrays(y, p)), margin=0.1, alpha=0.05, confidence_level=0.95)
+    decision, _ = decide(Design(cb.ScoreTable.from_arrays(y, p)), margin=0.1, alpha=0.05, confidence_level=0.95)
     assert evaluated(y, p, n_resamples=19).decision == evaluated(y, p, random_state=5).decision == decision
 
 
@@ -554,7 +555,7 @@ def test_limits_are_finite_where_the_noncentral_distribution_is_not():
     kept_with = np.where(y & (p < 0.1), 0.01, 0.3)
     kept = rng.random(p.size) < kept_with
     table = cb.ScoreTable.from_arrays(y[kept], p[kept], sample_weight=1 / kept_with[kept])
-    found = decide(Design(table), margin=0.1, alpha=0.05, confidence_level=0.95).log_odds_error
+    found = decide(Design(table), margin=0.1, alpha=0.05, confidence_level=0.95)[1].error
     assert 0 <= found.low <= found.value <= found.high < np.inf
 
 

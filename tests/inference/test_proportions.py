@@ -42,6 +42,6 @@ def test_intervals_of_differences_contain_them_and_those_of_frequencies_equal_ro
     once = np.unique(np.stack([y, predicted]), axis=1)
     n = [np.count_nonzero((y == a) & (predicted == b)) for a, b in once.T]
     counted = cb.evaluate(once[0], cb.Labels(once[1]), frequency=n)
-    for a, b in zip(rows.details.decision.classes, counted.details.decision.classes, strict=True):
+    for a, b in zip(rows.details.classes, counted.details.classes, strict=True):
         assert a.low <= a.difference <= a.high
         assert (a.low, a.high) == pytest.approx((b.low, b.high), abs=1e-12)

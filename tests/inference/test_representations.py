@@ -75,7 +75,7 @@ EQUIVALENCE = {"value": 0.031234, "margin": 0.05, "pvalue": 0.0004, "alpha": 0.0
         ),
         (from_error("slope", 1.0234, NAN, 0.0), "Estimate(slope = 1.023, no interval)"),
         (
-            Deviation("bias by bin", "", 0.0212, 0.01, 0.034, 0.05, 0.9),
+            Deviation.from_bounds("bias by bin", "", 0.0212, 0.01, 0.034, 0.05, 0.05),
             "Deviation(bias by bin 0.021 (90 % CI 0.01 to 0.034), margin 0.05)",
         ),
         (

@@ -199,7 +199,7 @@ def test_verdict_and_pvalues_are_equal_in_all_units_and_values_scale(kind, n, po
     options = {"n_resamples": 9, "cluster": np.arange(n) % 12 if clustered and n > 12 else None}
     one, other = (cb.evaluate(y * s, SHAPES[kind](m, s), **options) for s in (1.0, unit))
     assert (other.verdict, other.direction) == (one.verdict, one.direction)
-    tests, others = ([test.pvalue for test in e.details.decision.components.values()] for e in (one, other))
+    tests, others = ([test.pvalue for test in e.decision.omnibus.components.values()] for e in (one, other))
     np.testing.assert_array_equal(tests, others)
     for name, metric in one.metrics.items():
         again, scale = other.metrics[name], unit ** POWERS.get(metric.interval.unit, 0)

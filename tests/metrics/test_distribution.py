@@ -464,7 +464,7 @@ def test_medians_are_not_judged_as_means():
     found = evaluate(y, rg.Quantiles(q, stats.gamma(a[:, None]).ppf(q)))
     assert found.verdict == "inconclusive"
     deciding = [name for name, test in found.tests.items() if test.adjusted_pvalue is not None]
-    assert deciding == list(found.decision.components) == ["median", "PIT", "coverage"]
+    assert deciding == list(found.decision.omnibus.components) == ["median", "PIT", "coverage"]
     assert [*found.tests][3:] == ["Anderson-Darling", "Kolmogorov-Smirnov", "chi-squared"]
     assert any("medians" in note.text for note in found.notes)
     heavy = rg.Frozen(stats.invgamma(np.full(10, 0.9)))
@@ -518,7 +518,7 @@ def test_miscalibrated_ensembles_are_found(rng):
     shifted = evaluate(y, rg.Samples(mean[:, None] + 0.3 + noise), n_resamples=0)
     assert "overestimates" in shifted.direction
     wide = evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
-    assert wide.decision.components["slope"].direction == "overconfident"
+    assert wide.decision.omnibus.components["slope"].direction == "overconfident"
     assert wide.tests["slope"].adjusted_pvalue < 0.001
     again = evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
     assert repr(again) == repr(wide)
@@ -620,7 +620,7 @@ def test_an_ensemble_is_tested_up_to_its_widest_interval():
     rng = np.random.default_rng(1)
     mean = rng.normal(size=300)
     found = cb.evaluate(mean + rng.normal(size=300), rg.Samples(mean[:, None] + rng.normal(size=(300, 15))))
-    assert found.details.decision.components["coverage"].method.startswith("3 central intervals")
+    assert found.decision.omnibus.components["coverage"].method.startswith("3 central intervals")
     assert found.breakdowns["coverage"].per_level["level"].tolist() == [0.5, 0.75]
 
 

@@ -99,7 +99,7 @@ def test_points_and_intervals_are_those_of_the_stored_breakdowns(result):
         low, high = drawn.axes_[name].get_ylim()
         assert low <= ends.min()
         assert ends.max() <= high
-    adjusted = {f"class {result.details.labels[c.label]}": c.adjusted_pvalue for c in result.details.decision.classes}
+    adjusted = {f"class {result.details.labels[c.label]}": c.adjusted_pvalue for c in result.details.classes}
     assert drawn.pvalues == {name: adjusted[name] for name in stored if name != "top label"}
 
 
@@ -114,7 +114,7 @@ def test_more_classes_are_drawn_in_columns_and_the_rest_is_counted():
 @pytest.mark.parametrize("result", PROBABILITIES)
 def test_shares_of_class_probabilities_are_the_stored_ones(result):
     drawn = plots.ProportionDisplay.from_evaluation(result, fig=page())
-    stored = {result.details.labels[c.label]: c for c in result.details.decision.classes}
+    stored = {result.details.labels[c.label]: c for c in result.details.classes}
     for i, each in enumerate(drawn.classes):
         c = stored[each.name]
         assert drawn.predicted_[i].get_xdata() == [100 * c.predicted]
@@ -128,7 +128,7 @@ def test_shares_of_class_probabilities_are_the_stored_ones(result):
 def test_shares_and_differences_of_predicted_classes_are_the_stored_ones(name):
     result = RESULTS[name]
     drawn = plots.ProportionDisplay.from_evaluation(result, fig=page())
-    stored = {c.label: c for c in result.details.decision.classes}
+    stored = {c.label: c for c in result.details.classes}
     assert len(drawn.classes) == min(len(stored), 20)
     for i, each in enumerate(drawn.classes):
         c = stored[each.name]

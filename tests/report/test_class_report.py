@@ -45,7 +45,7 @@ def test_the_table_of_classes_has_the_stored_results():
     result = make("multiclass", NAMES)
     (heading, cells), *_ = class_tables(result)
     assert heading == "Classes"
-    stored = {result.details.labels[c.label]: c for c in result.details.decision.classes}
+    stored = {result.details.labels[c.label]: c for c in result.details.classes}
     assert {row[0] for row in cells[1:]} == set(NAMES)
     for row in cells[1:]:
         c = stored[row[0]]
@@ -62,13 +62,15 @@ def test_the_table_of_predicted_classes_has_the_stored_differences():
     result = make("labels", NAMES)
     ((heading, cells),) = class_tables(result)
     assert heading == "Classes"
-    stored = {c.label: c for c in result.details.decision.classes}
+    stored = {c.label: c for c in result.details.classes}
     for row in cells[1:]:
         c = stored[row[0]]
         assert row[1:3] == [format_percent(c.predicted), format_percent(c.actual)]
         assert row[3] == f"{100 * c.difference:+.2f}"
     over = [row[0] for row in cells[1:] if row[6] == "overestimates"]
-    assert sorted(over) == sorted(result.details.decision.too_often(result.settings.alpha))
+    assert sorted(over) == sorted(
+        c.label for c in result.details.classes if c.is_shown(result.settings.alpha) and c.side == "overestimates"
+    )
     assert over
 
 

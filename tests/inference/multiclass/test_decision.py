@@ -61,31 +61,38 @@ def test_two_classes_agree_with_the_binary_decision(shift, slope, rows):
     rng = np.random.default_rng(rows)
     x = rng.normal(-1, 1.3, rows)
     y = (rng.random(rows) < expit(slope * x + shift)).astype(int)
-    binary = decide(Design(ScoreTable.from_arrays(y, expit(x))), margin=0.1, alpha=0.05, confidence_level=0.95)
+    binary, binary_estimate = decide(
+        Design(ScoreTable.from_arrays(y, expit(x))), margin=0.1, alpha=0.05, confidence_level=0.95
+    )
     found = decide_classes(np.stack([expit(-x), expit(x)], axis=1), y)
-    slope_test, temperature = binary.omnibus.components["slope"], found.omnibus.components["temperature"]
+    slope_test, temperature = binary.omnibus.components["slope"], found.verdict.omnibus.components["temperature"]
     assert temperature.statistic == pytest.approx(slope_test.statistic, rel=0.05, abs=0.05)
-    sampling_error = binary.information**-0.5
-    assert found.log_odds_error.value == pytest.approx(binary.log_odds_error.value, abs=1.2 * sampling_error)
-    assert found.information == pytest.approx(binary.information, rel=1e-3)
-    assert found.equivalence.within == binary.equivalence.within
-    assert (found.pvalue <= 0.05) == (binary.pvalue <= 0.05)
+    sampling_error = binary_estimate.information**-0.5
+    assert found.estimate.error.value == pytest.approx(binary_estimate.error.value, abs=1.2 * sampling_error)
+    assert found.estimate.information == pytest.approx(binary_estimate.information, rel=1e-3)
+    assert found.verdict.deviation.within == binary.deviation.within
+    assert (found.verdict.pvalue <= 0.05) == (binary.pvalue <= 0.05)
     assert found.classes[1].pvalue == pytest.approx(binary.pvalue, rel=0.2, abs=1e-12)
     if binary.pvalue <= 0.001:
-        assert set(binary.direction(0.05).split(", ")) <= set(found.direction(0.05).split(", "))
+        assert set(binary.direction.split(", ")) <= set(found.verdict.direction.split(", "))
 
 
 # Laws
 
 
+def shown(judged, direction):
+    """Return the classes for which a direction is shown."""
+    return tuple(c.label for c in judged.classes if c.direction(0.05) == direction)
+
+
 def same(a, b, tolerance=1e-9):
-    assert a.pvalue == pytest.approx(b.pvalue, rel=tolerance)
-    assert list(a.omnibus.components) == list(b.omnibus.components)
-    for name, test in a.omnibus.components.items():
-        assert test.pvalue == pytest.approx(b.omnibus.components[name].pvalue, rel=tolerance)
-    assert a.log_odds_error.value == pytest.approx(b.log_odds_error.value, rel=tolerance, abs=tolerance)
-    assert a.log_odds_error.high == pytest.approx(b.log_odds_error.high, rel=tolerance)
-    assert a.equivalence.pvalue == pytest.approx(b.equivalence.pvalue, rel=tolerance)
+    assert a.verdict.pvalue == pytest.approx(b.verdict.pvalue, rel=tolerance)
+    assert list(a.verdict.omnibus.components) == list(b.verdict.omnibus.components)
+    for name, test in a.verdict.omnibus.components.items():
+        assert test.pvalue == pytest.approx(b.verdict.omnibus.components[name].pvalue, rel=tolerance)
+    assert a.estimate.error.value == pytest.approx(b.estimate.error.value, rel=tolerance, abs=tolerance)
+    assert a.estimate.error.high == pytest.approx(b.estimate.error.high, rel=tolerance)
+    assert a.verdict.deviation.pvalue == pytest.approx(b.verdict.deviation.pvalue, rel=tolerance)
     assert a.n_confusions == b.n_confusions
 
 
@@ -106,7 +113,7 @@ def test_a_permutation_of_the_classes_permutes_the_table_alone(classes):
     place = np.argsort(order)
     a, b = decide_classes(p, y), decide_classes(p[:, order], place[y])
     same(a, b, 1e-6)
-    assert {int(order[each]) for each in b.labels("overestimates", 0.05)} == set(a.labels("overestimates", 0.05))
+    assert {int(order[each]) for each in shown(b, "overestimates")} == set(shown(a, "overestimates"))
     for each in b.classes:
         other = a.classes[order[each.label]]
         assert each.adjusted_pvalue == pytest.approx(other.adjusted_pvalue, rel=1e-6)
@@ -145,9 +152,10 @@ def test_single_precision_changes_hardly_anything():
 
 def test_the_result_is_plain_data():
     p, y = shifted(7, 3_000, np.array([0.5, 0.0, -0.5]))
-    found = json.loads(json.dumps(decide_classes(p, y).to_dict()))
-    assert [each["label"] for each in found["classes"]] == [0, 1, 2]
-    assert found["confusions"][0]["adjusted_pvalue"] <= 0.05
+    judged = decide_classes(p, y)
+    found = json.loads(json.dumps([part.to_dict() for part in (*judged.classes, *judged.confusions, judged.verdict)]))
+    assert [part["label"] for part in found[:3]] == [0, 1, 2]
+    assert found[3]["adjusted_pvalue"] <= 0.05
 
 
 # Slow loops
@@ -246,32 +254,32 @@ def test_the_skewed_tail_is_that_of_a_poisson_count(mean):
 
 def test_calibrated_probabilities_are_shown_within_the_margin():
     found = decide_classes(*calibrated(13, 50_000, 5))
-    assert found.pvalue > 0.05
-    assert found.equivalence.within
-    assert found.equivalence.bound < 0.1
-    assert found.direction(0.05) == ""
+    assert found.verdict.pvalue > 0.05
+    assert found.verdict.deviation.within
+    assert found.verdict.deviation.bound < 0.1
+    assert found.verdict.direction == ""
     assert not found.confusions
 
 
 def test_shifted_classes_are_named_without_a_temperature():
     found = decide_classes(*shifted(14, 10_000, np.array([0.8, 0.0, -0.8])))
-    assert 0 in found.labels("underestimates", 0.05)
-    assert 2 in found.labels("overestimates", 0.05)
-    assert "confident" not in found.direction(0.05)
-    assert not found.equivalence.within
+    assert 0 in shown(found, "underestimates")
+    assert 2 in shown(found, "overestimates")
+    assert "confident" not in found.verdict.direction
+    assert not found.verdict.deviation.within
 
 
 @pytest.mark.parametrize(("temperature", "direction"), [(1.4, "overconfident"), (0.7, "underconfident")])
 @pytest.mark.parametrize("classes", [3, 30])
 def test_a_temperature_is_named(temperature, direction, classes):
     found = decide_classes(*shifted(15, 2_000, np.zeros(classes), temperature))
-    assert direction in found.direction(0.05).split(", ")
+    assert direction in found.verdict.direction.split(", ")
 
 
 @pytest.mark.parametrize("shift", [0.3, 1.0])
 def test_the_log_odds_error_of_a_shifted_class_is_read_right(shift):
     p, y = shifted(16, 40_000, np.array([shift, 0.0]))
-    assert decide_classes(p, y).log_odds_error.value == pytest.approx(shift, rel=0.1)
+    assert decide_classes(p, y).estimate.error.value == pytest.approx(shift, rel=0.1)
 
 
 def test_confused_classes_are_listed():
@@ -293,45 +301,45 @@ def test_an_impossible_outcome_decides():
     first = int(np.flatnonzero(y == 2)[0])
     p[first] = [0.5, 0.5, 0.0]
     found = decide_classes(p, y)
-    assert found.omnibus.components["impossible outcomes"].pvalue == 0.0
-    assert found.pvalue == 0.0
-    assert not found.equivalence.within
-    assert found.equivalence.bound == float("inf")
+    assert found.verdict.omnibus.components["impossible outcomes"].pvalue == 0.0
+    assert found.verdict.pvalue == 0.0
+    assert not found.verdict.deviation.within
+    assert found.verdict.deviation.bound == float("inf")
 
 
 def test_probabilities_of_zero_and_one_that_come_true_deviate_nowhere():
     y = np.arange(60) % 3
     found = decide_classes(np.eye(3)[y], y)
-    assert found.pvalue == 1.0
-    assert found.log_odds_error.value == 0.0
-    assert not found.equivalence.within
+    assert found.verdict.pvalue == 1.0
+    assert found.estimate.error.value == 0.0
+    assert not found.verdict.deviation.within
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_few_rows_decide_nothing(rows):
     found = decide_classes(*calibrated(19, rows, 3))
-    assert found.pvalue > 0.05
-    assert not found.equivalence.within
+    assert found.verdict.pvalue > 0.05
+    assert not found.verdict.deviation.within
 
 
 def test_classes_that_hardly_occur_do_not_decide():
     p = np.tile([1e-12, 1e-7, 1 - 1e-7 - 1e-12], (1_000, 1))
-    assert decide_classes(p, np.full(1_000, 2)).pvalue == 1.0
+    assert decide_classes(p, np.full(1_000, 2)).verdict.pvalue == 1.0
     found = decide_classes(p, np.where(np.arange(1_000) < 3, 1, 2))
-    assert found.pvalue < 1e-6
-    assert found.labels("underestimates", 0.05) == (1,)
+    assert found.verdict.pvalue < 1e-6
+    assert shown(found, "underestimates") == (1,)
 
 
 def test_equal_probabilities_have_no_temperature():
     y = np.random.default_rng(20).integers(0, 4, 400)
-    assert list(decide_classes(np.full((400, 4), 0.25), y).omnibus.components) == ["calibration in the large"]
+    assert list(decide_classes(np.full((400, 4), 0.25), y).verdict.omnibus.components) == ["calibration in the large"]
 
 
 def test_nothing_is_significant_unless_the_joint_test_is():
     p, y = calibrated(21, 2_000, 8)
     found = decide_classes(p, y)
-    assert all(each.adjusted_pvalue >= found.pvalue for each in found.classes)
-    assert all(each.in_the_large >= found.pvalue for each in found.classes)
+    assert all(each.adjusted_pvalue >= found.verdict.pvalue for each in found.classes)
+    assert all(each.in_the_large >= found.verdict.pvalue for each in found.classes)
     assert confusions(rows_of(p, y), 0.06, 0.05) == []
 
 
@@ -340,13 +348,13 @@ def test_errors_that_cancel_inside_bins_are_not_within():
     p = predictions(rng, 60_000, 3)
     wave = 0.5 * np.sign(np.sin(60 * p[:, :1]))
     found = decide_classes(p, labels(rng, softmax(np.log(p) + wave * np.array([1.0, 0.0, 0.0]))))
-    assert found.pvalue <= 0.05
-    assert not found.equivalence.within
+    assert found.verdict.pvalue <= 0.05
+    assert not found.verdict.deviation.within
 
 
 def test_the_equivalence_test_agrees_with_its_bound():
     for seed in range(8):
-        found = decide_classes(*calibrated(seed, 6_000, 3)).equivalence
+        found = decide_classes(*calibrated(seed, 6_000, 3)).verdict.deviation
         assert found.within == (found.bound <= 0.1)
 
 
@@ -357,9 +365,9 @@ def test_repeated_rows_count_once_if_they_are_clusters():
     p, y = calibrated(23, 100, 4)
     found = decide_classes(np.repeat(p, 20, axis=0), np.repeat(y, 20), cluster=np.repeat(np.arange(100), 20))
     alone = decide_classes(np.repeat(p, 20, axis=0), np.repeat(y, 20))
-    assert alone.pvalue < 0.01
-    assert found.pvalue > 0.05
-    assert found.n_clusters == 100
+    assert alone.verdict.pvalue < 0.01
+    assert found.verdict.pvalue > 0.05
+    assert found.estimate.n_clusters == 100
 
 
 def test_fewer_than_ten_clusters_are_refused():
@@ -373,7 +381,7 @@ def test_weights_that_depend_on_the_class_do_not_look_like_a_deviation():
     for seed in range(40):
         p, y = calibrated(seed, 1_000, 3)
         kept = (y != 0) | (np.random.default_rng([seed, 1]).random(len(y)) < 0.25)
-        rejected += decide_classes(p[kept], y[kept], weight=np.where(y == 0, 4.0, 1.0)[kept]).pvalue <= 0.05
+        rejected += decide_classes(p[kept], y[kept], weight=np.where(y == 0, 4.0, 1.0)[kept]).verdict.pvalue <= 0.05
     assert rejected <= 5
 
 
@@ -400,9 +408,9 @@ def test_calibrated_probabilities_are_rejected_in_about_five_percent(rows, class
     def simulate(seed):
         found = decide_classes(*calibrated([seed, rows, classes], rows, classes))
         return {
-            "joint": found.pvalue <= 0.05,
+            "joint": found.verdict.pvalue <= 0.05,
             "class": any(each.adjusted_pvalue <= 0.05 for each in found.classes),
-            "temperature": "confident" in found.direction(0.05),
+            "temperature": "confident" in found.verdict.direction,
         }
 
     rate = rejections(simulate, 400)
@@ -415,7 +423,8 @@ def test_calibrated_probabilities_are_rejected_in_about_five_percent(rows, class
 def test_an_error_at_the_margin_is_rarely_within():
     # Two classes: a shift of 0.1 of one is a log-odds error of 0.1 of both.
     rate = rejections(
-        lambda seed: {"within": decide_classes(*shifted(seed, 20_000, np.array([0.1, 0.0]))).equivalence.within}, 150
+        lambda seed: {"within": decide_classes(*shifted(seed, 20_000, np.array([0.1, 0.0]))).verdict.deviation.within},
+        150,
     )
     assert rate["within"] <= 0.09
 
@@ -425,7 +434,7 @@ def test_shifted_classes_are_rarely_called_a_temperature():
     shifts = np.array([1.0, -1.0, 0.5, 0.0, -0.5, 0.3])
 
     def simulate(seed):
-        direction = decide_classes(*shifted(seed, 2_000, shifts)).direction(0.05)
+        direction = decide_classes(*shifted(seed, 2_000, shifts)).verdict.direction
         return {"temperature": "confident" in direction, "classes": "underestimates" in direction}
 
     rate = rejections(simulate, 200)
@@ -442,8 +451,8 @@ def test_calibrated_clusters_are_rejected_in_about_five_percent():
         latent = np.sqrt(0.6) * rng.standard_normal(50)[cluster] + np.sqrt(0.4) * rng.standard_normal(1_000)
         y = np.sum(np.cumsum(p, axis=1)[:, :-1] < ndtr(latent)[:, None], axis=1)
         return {
-            "clustered": decide_classes(p, y, cluster=cluster).pvalue <= 0.05,
-            "independent": decide_classes(p, y).pvalue <= 0.05,
+            "clustered": decide_classes(p, y, cluster=cluster).verdict.pvalue <= 0.05,
+            "independent": decide_classes(p, y).verdict.pvalue <= 0.05,
         }
 
     rate = rejections(simulate, 200)

@@ -117,7 +117,7 @@ class BinaryDetails(LogOddsDetails):
     >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
     >>> details = cb.evaluate(table).details
     >>> round(details.log_odds_error.value, 2), round(details.decomposition.mcb, 4)
-    (0.2, 0.0024)
+    (0.2, 0.0023)
     """
 
     __repr__ = short_repr

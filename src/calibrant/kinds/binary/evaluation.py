@@ -225,6 +225,7 @@ def complete(evaluation: Evaluation, *, keep_design: bool = False) -> None:
     details = evaluation.details
     assert isinstance(details, BinaryDetails)
     details.complete()
+    _ = evaluation.rows_to_decide
     if details.design is not None and not keep_design:
         details.design.forget()
     for breakdown in (details.tested, evaluation.breakdowns["ACE"], details.reliability):

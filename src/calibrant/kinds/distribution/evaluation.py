@@ -9,7 +9,7 @@ from numpy.random import SeedSequence
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.random_streams import generator
-from calibrant.inference.regression.forecast_samples import DistributionSample
+from calibrant.inference.regression.forecast_samples import regression_sample
 from calibrant.inference.regression.tied_quantiles import settle_ties
 from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.kinds.distribution.details import DistributionDetails
@@ -49,7 +49,7 @@ def evaluate(rows: Sample, settings: Settings, seed: SeedSequence, progress: boo
     panel = metric_results(estimates, verdict.omnibus, means.tce, level, UNITS_OF_DISTRIBUTIONS)
     panel |= {} if covered is None else coverage_results(covered)
     if settings.metrics:
-        sample = DistributionSample(table, forecast, cluster)
+        sample = regression_sample(table, forecast, cluster)
         panel = {"mean error": panel["mean error"], **given_metrics(sample, verdict, settings, seed, progress)}
     breakdowns = {"bias by bin": bins_of_bias(halves, settings)} | ({} if covered is None else {"coverage": covered})
     decomposition = mse_decomposition.of_table(table)

@@ -43,7 +43,7 @@ class Confusion:
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.dirichlet([2, 2, 2], 1000)
     >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
-    >>> pair = cb.evaluate(y, proba, n_resamples=99).decision.confusions[0]
+    >>> pair = cb.evaluate(y, proba, n_resamples=99).details.confusions[0]
     >>> pair.observed > pair.predicted, pair.adjusted_pvalue < 0.05
     (True, True)
     """
