@@ -9,16 +9,13 @@ from calibrant.evaluation.net_benefit import NetBenefit as NetBenefit
 from calibrant.kinds.binary.details import BinaryDetails as BinaryDetails
 from calibrant.kinds.binary.details import CumulativeDifferences as CumulativeDifferences
 from calibrant.kinds.binary.sensitivity import Sensitivity as Sensitivity
-from calibrant.kinds.binary.verdict import Decision as Decision
+from calibrant.kinds.distribution.details import DistributionDetails as DistributionDetails
 from calibrant.kinds.labels.details import LabelsDetails as LabelsDetails
 from calibrant.kinds.labels.verdict import ClassProportion as ClassProportion
-from calibrant.kinds.labels.verdict import ProportionDecision as ProportionDecision
 from calibrant.kinds.multiclass.confusions import Confusion as Confusion
 from calibrant.kinds.multiclass.details import MulticlassDetails as MulticlassDetails
 from calibrant.kinds.multiclass.verdict import ClassDecision as ClassDecision
-from calibrant.kinds.multiclass.verdict import MulticlassDecision as MulticlassDecision
-from calibrant.kinds.point.details import RegressionDetails as RegressionDetails
-from calibrant.kinds.point.deviations import Deviation as Deviation
+from calibrant.kinds.point.details import PointDetails as PointDetails
 from calibrant.metrics.rejection_profile import RejectionProfile as RejectionProfile
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
@@ -32,3 +29,5 @@ from calibrant.results.uncertainty import Equivalence as Equivalence
 from calibrant.results.uncertainty import Estimate as Estimate
 from calibrant.results.uncertainty import Interval as Interval
 from calibrant.results.uncertainty import Null as Null
+from calibrant.results.verdict import Deviation as Deviation
+from calibrant.results.verdict import Verdict as Verdict
