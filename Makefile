@@ -9,7 +9,7 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 export TORCH ?= torch==2.13.0
 # make check: laws, contracts and golden values of the kernel, the readers, the metrics and every kind of forecast.
 FAST := tests/_kernels tests/_support tests/tables tests/metrics/test_golden.py tests/metrics/test_bins.py tests/metrics/test_registry.py \
-	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_package.py tests/test_structure.py
+	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_inputs.py tests/test_options.py tests/test_package.py tests/test_structure.py
 # What can differ without optional libraries and on the reference kernel: imports, readers of columns, tables, metrics, an
 # evaluation of each kind and the examples. Files of _support that check options, locks and texts run once, with all libraries.
 WITHOUT_LIBRARIES := tests/_kernels tests/test_inputs.py tests/_support/test_errors.py tests/tables tests/metrics tests/ingest \

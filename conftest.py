@@ -94,7 +94,8 @@ def pytest_terminal_summary(terminalreporter) -> None:
     terminalreporter.section("what was skipped, and why")
     for line in lines:
         terminalreporter.write_line(line)
-    if path := os.environ.get("CALIBRANT_SKIPPED"):
+    path = os.environ.get("CALIBRANT_SKIPPED")
+    if path and "PYTEST_XDIST_WORKER" not in os.environ:
         kernel = os.environ.get("CALIBRANT_KERNEL", "compiled")
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(f"skipped by {sys.prefix} with the {kernel} kernel:\n" + "\n".join(lines) + "\n")
