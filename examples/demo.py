@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_predict
 
 import calibrant as cb
-from calibrant.cli.demo_data import digit_scores
+from calibrant.cli.demo import digit_scores
 
 PICTURES = Path(__file__).parent.parent / "build" / "demo"
 

@@ -313,7 +313,7 @@ def test_too_many_open_files_are_named(tmp_path):
 # remove, `apply`, which writes rows to the temporary file of the writer, and the demo of the monitor, whose service
 # writes its log. Examples do not count.
 WRITING = re.compile(r"""\.write_(?:text|bytes)\(|open\([^)]*["'][wax]b?\+?["']|os\.replace|mkstemp|NamedTemp""")
-MAY_WRITE = {"_support/file_writing.py", "cli/input_files.py", "export/scored_files.py", "ingest/files.py"}
+MAY_WRITE = {"_support/file_writing.py", "cli/command_files.py", "export/scored_files.py", "ingest/files.py"}
 MAY_WRITE |= {"cli/serve.py"}
 
 

@@ -96,8 +96,7 @@ def test_the_example_for_ci_runs(here, call):
 
 
 def test_junit_xml_is_valid_for_any_name():
-    from calibrant.cli.check import Gate
-    from calibrant.cli.junit import junit_xml
+    from calibrant.cli.check import Gate, junit_xml
 
     names = ["<script>", "a&b", '"', "]]>", "\x00\x1b[31m", "\ud800", "é", "\uffff"]
     xml = junit_xml([Gate(name, name, "rule", False, name) for name in names])

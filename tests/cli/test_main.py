@@ -16,8 +16,7 @@ for library in ("click", "rich", "duckdb", "pyarrow"):
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 from calibrant._support.errors import Argument, MissingExtraError  # noqa: E402
-from calibrant.cli.command_group import write_option  # noqa: E402
-from calibrant.cli.main import COMMANDS, run  # noqa: E402
+from calibrant.cli.main import COMMANDS, run, write_option  # noqa: E402
 
 FEW = ("--resamples", "39")
 
@@ -247,3 +246,28 @@ def test_names_are_shown_as_text_and_not_interpreted(here, call):
     command = [sys.executable, "-m", "calibrant", "evaluate", "./[red]x.csv", "-y", "y", "-p", "\u00fc", "-p", "[red]"]
     done = subprocess.run([*command, *FEW], capture_output=True, text=True, check=True, env=environment)
     assert "\\xfc: Verdict" in done.stdout
+
+
+DEFERRED = """
+import sys
+from calibrant.cli.main import main
+try:
+    main(["evaluate", sys.argv[1], "--label", "y", "--score", "p"])
+except SystemExit as stop:
+    assert stop.code == 0
+import numpy
+assert "numpy.f2py" in sys.modules and "numpy.f2py.crackfortran" not in sys.modules
+assert "numpy.testing._private" not in sys.modules
+numpy.testing.assert_equal(numpy.ma.array([1, 2], mask=[False, True]).sum(), 1)
+assert "numpy.testing._private" in sys.modules
+assert callable(numpy.f2py.get_include)
+"""
+
+
+def test_a_command_loads_modules_of_numpy_that_only_scipy_names_at_their_first_use(tmp_path):
+    rows = "\n".join(f"{i % 2},{(i % 10) / 10 + 0.05}" for i in range(100))
+    (tmp_path / "rows.csv").write_text(f"y,p\n{rows}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", DEFERRED, str(tmp_path / "rows.csv")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,8 +1,11 @@
 """The options of the commands agree with the arguments of the Python functions."""
 
 import inspect
+import json
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import calibrant as cb
@@ -11,11 +14,11 @@ click = pytest.importorskip("click", reason="click is not installed")
 pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from calibrant._support.sql_dialects import DIALECTS  # noqa: E402
-from calibrant.cli import forecast_columns, options  # noqa: E402
+from calibrant.cli import options  # noqa: E402
 from calibrant.cli.main import COMMANDS, calibrant  # noqa: E402
 from calibrant.export.scored_files import calibrate_file  # noqa: E402
-from calibrant.kinds.base import KINDS  # noqa: E402
-from calibrant.metrics.metric import FORECAST_KINDS  # noqa: E402
+from calibrant.kinds.base import KINDS, kind_of  # noqa: E402
+from calibrant.kinds.forecast_columns import columns_of  # noqa: E402
 from calibrant.monitor.service.service_settings import ServiceSettings  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,
@@ -85,7 +88,7 @@ def arguments_of(command):
 def test_each_option_is_named_as_its_argument(command):
     known = arguments_of(command)
     for option in options_of(command):
-        if option.name in COMMAND_LINE_ONLY or (command == "apply" and option.name in forecast_columns.KINDS):
+        if option.name in COMMAND_LINE_ONLY or (command == "apply" and option.name in options.names_of_forecasts()):
             assert option.name not in known
             continue
         assert option.name in known
@@ -120,9 +123,11 @@ def shown_default(name):
     return next(option.show_default for option in options_of("evaluate") if option.name == name)
 
 
-def test_the_defaults_of_the_margin_are_shown():
-    margins = [KINDS[name].panel.DEFAULTS.margin for name in ("binary", "labels", "point", "distribution")]
-    assert [float(number) for number in re.findall(r"[0-9.]+", shown_default("margin"))] == list(margins)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_default_of_the_margin_is_shown(kind):
+    text, _ = columns_of(kind).margin
+    assert text in shown_default("margin").split("; ")
+    assert float(re.search("[0-9.]+", text)[0]) == kind_of(kind).panel.DEFAULTS.margin
 
 
 def test_the_default_number_of_bins_is_that_of_ece():
@@ -139,14 +144,104 @@ def test_the_default_numbers_of_resamples_are_shown():
 
 
 def test_each_kind_of_forecast_has_an_option():
-    assert set(forecast_columns.KINDS.values()) == set(FORECAST_KINDS)
+    names = [{option.name for option in columns_of(kind).options} for kind in KINDS]
+    assert all(names)
+    assert set().union(*names) == set(options.names_of_forecasts())
     for command in ("evaluate", "check", "compare"):
-        assert set(forecast_columns.KINDS) <= {option.name for option in options_of(command)}
+        assert set().union(*names) <= {option.name for option in options_of(command)}
 
 
 def test_the_dialects_are_those_of_the_library():
     dialect = next(option for option in options_of("export") if option.name == "dialect")
     assert set(dialect.type.choices) == set(DIALECTS)
+
+
+# For each option of an evaluation: how it is given, and the same in Python.
+SETTINGS = {
+    "margin": (["--margin", "0.3"], {"margin": 0.3}),
+    "absolute_margin": (["--absolute-margin", "0.05"], {"margin": cb.AbsoluteMargin(0.05)}),
+    "alpha": (["--alpha", "0.01"], {"alpha": 0.01}),
+    "n_bins": (["--bins", "7"], {"n_bins": 7}),
+    "costs": (["--cost", "1:5"], {"costs": {"1:5": cb.LinearCost(over=1, under=5)}}),
+    "confidence_level": (["--confidence-level", "0.9"], {"confidence_level": 0.9}),
+    "n_resamples": (["--resamples", "59"], {"n_resamples": 59}),
+    "random_state": (["--random-state", "3"], {"random_state": 3}),
+    "cluster": (["--cluster", "shop"], {"cluster": "shop"}),
+    "sample_weight": (["--sample-weight", "count"], {"sample_weight": "count"}),
+    "frequency": (["--frequency", "count"], {"frequency": "count"}),
+    "missing": (["--missing", "drop"], {"missing": "drop"}),
+    "by": (["--by", "g"], {"by": "g"}),
+    "pos_label": (["--pos-label", "yes"], {"pos_label": "yes"}),
+    "several": (["--alpha", "0.2", "--bins", "5", "--margin", "0.2"], {"alpha": 0.2, "n_bins": 5, "margin": 0.2}),
+}
+# Options of how files are read and counted, and of outputs.
+NOT_SETTINGS = {
+    *("y", "format", "encoding", "max_bytes", "sha256", "max_memory", "resolution", "spark"),
+    *("html", "json_file", "force"),
+}
+
+
+def test_each_option_of_an_evaluation_is_compared_with_python():
+    names = {option.name for option in options_of("evaluate")} - set(options.names_of_forecasts()) - NOT_SETTINGS
+    assert names == set(SETTINGS) - {"several"}
+
+
+@pytest.fixture
+def event_scores(here):
+    """Write rows of two scores of one event to scores.csv, and return their columns."""
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.05, 0.95, 800).round(3)
+    columns = {
+        "y": np.where(rng.random(800) < p**1.5, "yes", "no"),
+        "p": p,
+        "q": (p**1.5).round(3),
+        "g": np.where(np.arange(800) % 2, "odd", "even"),
+        "shop": np.array([f"shop {i % 40}" for i in range(800)]),
+        "count": rng.integers(0, 3, 800),
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    Path("scores.csv").write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return columns
+
+
+def as_columns(given, columns):
+    """Return the arguments with columns in place of their names."""
+    named = {name: columns[given[name]] for name in ("cluster", "sample_weight", "frequency") if name in given}
+    groups = {"by": {given["by"]: columns[given["by"]]}} if "by" in given else {}
+    return {**given, **named, **groups}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_an_evaluation_equal_those_in_python(event_scores, call, name):
+    options, given = SETTINGS[name]
+    common = ["--pos-label", "yes", *(["--resamples", "39"] if name != "n_resamples" else [])]
+    text = call("evaluate", "scores.csv", "-y", "y", "-p", "p", *common, *options, "--json", "-")
+    arguments = {"pos_label": "yes", "n_resamples": 39, **as_columns(given, event_scores)}
+    assert json.loads(text)["models"]["p"] == json.loads(
+        cb.evaluate(event_scores["y"], event_scores["p"], **arguments).to_json()
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "by"])
+def test_settings_of_a_comparison_equal_those_in_python(event_scores, call, name):
+    options, given = SETTINGS[name]
+    common = ["--pos-label", "yes", *(["--resamples", "39"] if name != "n_resamples" else [])]
+    found = json.loads(call("compare", "scores.csv", "-y", "y", "-p", "p", "-p", "q", *common, *options, "--json", "-"))
+    arguments = {"pos_label": "yes", "n_resamples": 39, **as_columns(given, event_scores)}
+    forecasts = {score: event_scores[score] for score in ("p", "q")}
+    expected = json.loads(cb.compare(event_scores["y"], forecasts, **arguments).to_json())
+    assert {key: found[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("name", ["margin", "alpha", "confidence_level", "n_resamples", "random_state"])
+def test_settings_of_class_probabilities_equal_those_in_python(forecasts, call, name):
+    options, given = SETTINGS[name]
+    common = ["--resamples", "39"] if name != "n_resamples" else []
+    text = call("evaluate", "forecasts.csv", "-y", "animal", "--class-score", "p_*", *common, *options, "--json", "-")
+    proba = np.column_stack([forecasts[f"p_{animal}"] for animal in ("ant", "bee", "cat")])
+    arguments = {"classes": ["ant", "bee", "cat"], "n_resamples": 39, **given}
+    expected = json.loads(cb.evaluate(forecasts["animal"], proba, **arguments).to_json())
+    assert json.loads(text)["models"]["p_*"] == expected
 
 
 @pytest.mark.parametrize(

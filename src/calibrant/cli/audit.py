@@ -1,12 +1,15 @@
 """``calibrant audit``."""
 
-from functools import partial
+import csv
+from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant._support.errors import Argument, InputError
+from calibrant.cli.command_files import check_outputs, write_json, write_text
 from calibrant.cli.inputs import Source
 from calibrant.cli.options import (
     audit_options,
@@ -15,20 +18,18 @@ from calibrant.cli.options import (
     html_option,
     input_options,
     json_option,
+    names_of_forecasts,
 )
-from calibrant.cli.outputs import check_outputs, write_json, write_text
+from calibrant.kinds.forecast_columns import try_pos_label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from calibrant._support.errors import Note
     from calibrant.evaluation.audit.result import Audit
 
 __all__ = ["audit", "audit_files", "split_names"]
 
 
 @click.command
-@input_options(("p", "class_score", "point"), counted=False)
+@input_options(names_of_forecasts(lambda form: form.audited), counted=False)
 @click.option(
     "--features",
     "-f",
@@ -60,64 +61,6 @@ def audit(
     check_outputs(html, json_file, csv_file, inputs=given["paths"], force=force)
     source = Source.take(given)
     results, inputs = audit_files(source, split_names(features), given)
-    _write(results, inputs, source, csv_file, html, json_file)
-    if "-" not in (json_file, html, csv_file):
-        _print(results, inputs)
-        if html is not None:
-            click.echo(f"  report: {Path(html).name}")
-
-
-def split_names(names: tuple[str, ...]) -> list[str]:
-    """Return the columns of a repeated option whose values are comma-separated names."""
-    return list(dict.fromkeys(name.strip() for each in names for name in each.split(",") if name.strip()))
-
-
-def audit_files(
-    source: Source, features: list[str], given: dict[str, Any]
-) -> "tuple[dict[str, Audit], list[dict[str, Any]]]":
-    """Audit each forecast of the input; also return the checksums of the files."""
-    from calibrant.evaluation.audit.file_audit import audit_scan
-    from calibrant.forecasts.predictions import Point
-    from calibrant.ingest.files import column_names, find_files
-
-    if not features:
-        raise InputError(Argument("features") + " must name at least one column; got none.")
-    settings = {
-        **{name: given[name] for name in ("depth", "min_rows", "alpha", "confidence_level", "random_state", "cluster")},
-        **({} if given.get("n_resamples") is None else {"n_resamples": given["n_resamples"]}),
-        **{name: getattr(source, name) for name in ("y", "sample_weight", "frequency", "missing", "format")},
-        "memory_limit": source.reading_memory,
-        "features": features,
-    }
-    found = {}
-    with source.open_files() as (files, inputs):
-        for model in source.models(column_names(find_files(files, source.format)[0])):
-            forecast: Any = model.columns[0]
-            if source.kind == "point":
-                forecast = Point(forecast)
-            elif source.kind == "multiclass":
-                forecast = dict(zip(model.keys, model.columns, strict=True))
-            scan = partial(audit_scan, files, **settings, p=forecast)
-            found[model.name] = source.try_pos_label(partial(_scan_event, scan), _notes)
-    return found, inputs
-
-
-def _scan_event(scan: "Callable[..., Audit]", label: object) -> "Audit":
-    return scan(pos_label=label)
-
-
-def _notes(found: "Audit") -> "tuple[Note, ...]":
-    return found.notes
-
-
-def _write(
-    results: "dict[str, Audit]",
-    inputs: list[dict[str, Any]],
-    source: Source,
-    csv_file: str | None,
-    html: str | None,
-    json_file: str | None,
-) -> None:
     if html is not None:
         from calibrant.report import write_audits
 
@@ -128,29 +71,51 @@ def _write(
         write_json(json_file, {"schema_version": 2, "result": "audits", "inputs": inputs, "models": models})
     if csv_file is not None:
         write_text(csv_file, _csv(results))
+    if "-" not in (json_file, html, csv_file):
+        from calibrant.cli.console import print_audit, print_results
+
+        print_results(results, print_audit, inputs)
+        if html is not None:
+            click.echo(f"  report: {Path(html).name}")
 
 
-def _csv(results: "dict[str, Audit]") -> str:
+def split_names(names: tuple[str, ...]) -> list[str]:
+    """Return the columns of a repeated option whose values are comma-separated names."""
+    return list(dict.fromkeys(name.strip() for listed in names for name in listed.split(",") if name.strip()))
+
+
+def audit_files(
+    source: Source, features: list[str], given: Mapping[str, Any]
+) -> "tuple[dict[str, Audit], list[dict[str, Any]]]":
+    """Audit each forecast of the input; also return the checksums of the files."""
+    from calibrant.evaluation.audit.file_audit import audit_scan
+    from calibrant.ingest.files import column_names, find_files
+
+    if not features:
+        raise InputError(Argument("features") + " must name at least one column; got none.")
+    assert source.form.audited is not None
+    names = ("depth", "min_rows", "alpha", "confidence_level", "n_resamples", "random_state", "cluster")
+    settings: dict[str, Any] = {name: given[name] for name in names if given[name] is not None}
+    settings |= {name: getattr(source, name) for name in ("y", "sample_weight", "frequency", "missing", "format")}
+    settings |= {"memory_limit": source.reading_memory, "features": features}
+    results = {}
+    with source.open_files() as (files, inputs):
+        for model in source.find_models(lambda: column_names(find_files(files, source.format)[0])):
+            settings["p"] = source.form.audited(model)
+            results[model.name] = try_pos_label(
+                source.pos_label,
+                lambda label: audit_scan(files, **settings, pos_label=label),
+                lambda result: result.notes,
+            )
+    return results, inputs
+
+
+def _csv(results: "Mapping[str, Audit]") -> str:
     """Return the segments as CSV, with the model where there are several."""
-    import csv
-    from io import StringIO
-
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    first = next(iter(results.values()))
-    writer.writerow([*(["model"] if len(results) > 1 else []), *first.columns()])
+    is_one = len(results) == 1
+    writer.writerow([*([] if is_one else ["model"]), *next(iter(results.values())).columns()])
     for name, result in results.items():
-        for row in result.rows():
-            writer.writerow([*([name] if len(results) > 1 else []), *row])
+        writer.writerows([*([] if is_one else [name]), *row] for row in result.rows())
     return out.getvalue().rstrip("\n")
-
-
-def _print(results: "dict[str, Audit]", inputs: list[dict[str, Any]]) -> None:
-    from calibrant.cli.console import checksum_lines, console, print_audit
-
-    out = console()
-    for place, (name, result) in enumerate(results.items()):
-        out.print("\n" if place else "", end="")
-        print_audit(result, name=name if len(results) > 1 else "", out=out)
-    for text in checksum_lines(inputs):
-        out.print(text)

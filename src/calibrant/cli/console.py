@@ -1,7 +1,7 @@
 """Results in a terminal: tables, colours, and a reliability diagram of characters."""
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from calibrant._support.formatting import printable, text_table
+from calibrant.kinds.forecast_columns import columns_of
 from calibrant.results import sentences
 
 if TYPE_CHECKING:
@@ -19,22 +20,18 @@ if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
 
 __all__ = [
-    "checksum_lines",
     "console",
     "diagram",
     "line",
     "print_audit",
+    "print_checksums",
     "print_comparison",
     "print_evaluation",
+    "print_results",
     "verdict_style",
 ]
 
 _WIDTH = 44  # of the diagram, in characters
-# For each kind that has a diagram, the breakdown that it shows and the words for the two means of a bin.
-_DIAGRAMS = {
-    "binary": ("ACE", "mean score", "event rate"),
-    "multiclass": ("top-label ACE", "mean top-label probability", "accuracy"),
-}
 
 
 def console() -> Console:
@@ -47,9 +44,19 @@ def line(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
-def checksum_lines(inputs: list[dict[str, Any]]) -> list[Text]:
-    """Return one line per input file: its size and its checksum."""
-    return [line(f"  {each['file']}: {each['bytes']:,} bytes, SHA-256 {each['sha256']}") for each in inputs]
+def print_results(results: Mapping[str, Any], print_one: Callable[..., None], inputs: list[dict[str, Any]]) -> None:
+    """Print results, each with its name if there are several, and the checksums of the input files."""
+    out = console()
+    for position, (name, result) in enumerate(results.items()):
+        out.print("\n" if position else "", end="")
+        print_one(result, out=out, **({"name": name} if len(results) > 1 else {}))
+    print_checksums(inputs, out=out)
+
+
+def print_checksums(inputs: list[dict[str, Any]], *, out: Console) -> None:
+    """Print one line per input file: its size and its checksum."""
+    for file in inputs:
+        out.print(line(f"  {file['file']}: {file['bytes']:,} bytes, SHA-256 {file['sha256']}"))
 
 
 def verdict_style(verdict: str) -> str:
@@ -67,8 +74,9 @@ def print_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> N
     _print_lines(_table(result.cells(), left=(0,)), out)
     out.print()
     _print_lines((line(f"  {each}") for each in result.reasons()), out)
-    if result.kind in _DIAGRAMS:
-        breakdown, score, rate = _DIAGRAMS[result.kind]
+    shown = columns_of(result.kind).diagram
+    if shown is not None:
+        breakdown, score, rate = shown
         out.print()
         _print_lines(diagram(result.breakdowns[breakdown], score, rate, ascii_only=_is_ascii(out)), out)
     groups = result.group_table()

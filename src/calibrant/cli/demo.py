@@ -1,16 +1,21 @@
 """``calibrant demo``."""
 
+import csv
+import io
 import shlex
 import tempfile
 from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
 import click
 
+from calibrant._support.errors import MissingExtraError
+from calibrant._support.file_writing import write_file
+from calibrant.cli.command_files import check_outputs
 from calibrant.cli.options import force_option
-from calibrant.cli.outputs import check_outputs
 
-__all__ = ["demo"]
+__all__ = ["demo", "digit_scores"]
 
 _FILES = ("digits.csv", "past.csv", "new.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html")
 _GATE = ("--max-ece", "0.03")
@@ -78,11 +83,9 @@ def _show_monitor(place: Path, force: bool, browser: bool, duration: float | Non
 
 
 def _show_commands(place: Path, force: bool) -> None:
-    from calibrant.cli.demo_data import write_digits
-
     check_outputs(*(str(place / name) for name in _FILES), force=force)
     click.echo("Fitting two models to handwritten digits; scores are out of fold (5 folds) ...")
-    rows = write_digits(place)
+    rows = _write_digits(place)
     click.echo(f"{rows:,} rows in {place / 'digits.csv'}. The column is_8 says whether the digit is an 8, forest and")
     click.echo("logistic are the scores of two models, and ink is the amount of black in the image, in five groups.")
     click.echo("Every second row is in past.csv, the others are in new.csv.\n")
@@ -100,3 +103,48 @@ def _run_step(title: str, arguments: tuple[str, ...], place: Path) -> None:
     with chdir(place):
         code = calibrant.main(args=list(arguments), prog_name="calibrant", standalone_mode=False)
     click.echo(f"\n(exit code {code})\n" if code else "")
+
+
+def digit_scores() -> dict[str, Any]:
+    """Return the outcome "this digit is an 8", the scores of a forest and a logistic model, and the amount of ink.
+
+    Scores are out of fold (five folds); the ink is in five groups of equal size.
+    """
+    try:
+        import numpy as np
+        from sklearn.datasets import load_digits
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.model_selection import cross_val_predict
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("The demo needs scikit-learn", "sklearn", name=error.name) from error
+    pixels, digit = load_digits(return_X_y=True)
+    is_8 = digit == 8
+    models = {
+        "forest": RandomForestClassifier(random_state=0),
+        "logistic": make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000)),
+    }
+    scores = {
+        name: cross_val_predict(model, pixels, is_8, cv=5, method="predict_proba")[:, 1]
+        for name, model in models.items()
+    }
+    amount = pixels.sum(axis=1)
+    fifth = np.searchsorted(np.quantile(amount, (0.2, 0.4, 0.6, 0.8)), amount, side="right")
+    ink = np.array(["1 least ink", "2", "3", "4", "5 most ink"])[fifth]
+    return {"is_8": is_8, **scores, "ink": ink}
+
+
+def _write_digits(folder: Path) -> int:
+    """Write `digit_scores` to digits.csv, its rows by turns to past.csv and new.csv, and return their number."""
+    columns = digit_scores()
+    columns["is_8"] = columns["is_8"].astype(int)
+    rows = list(zip(*(column.tolist() for column in columns.values()), strict=True))
+    for name, part in {"digits": rows, "past": rows[::2], "new": rows[1::2]}.items():
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(columns)
+        writer.writerows(part)
+        write_file(folder / f"{name}.csv", text.getvalue(), follow_links=False)
+    return len(rows)

@@ -1,5 +1,6 @@
-"""``calibrant evaluate``."""
+"""``calibrant evaluate`` and ``calibrant compare``."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.cli.inputs import Source
+from calibrant.cli.command_files import check_outputs, write_json, write_text
+from calibrant.cli.inputs import Source, take_settings
 from calibrant.cli.options import (
     cluster_option,
     evaluation_options,
@@ -15,14 +17,15 @@ from calibrant.cli.options import (
     html_option,
     input_options,
     json_option,
-    take_settings,
 )
-from calibrant.cli.outputs import check_outputs, write_json, write_text
+from calibrant.kinds.forecast_columns import Model
 
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
 
-__all__ = ["evaluate", "evaluate_files"]
+__all__ = ["compare", "evaluate", "evaluate_files"]
+
+_SAME_ROWS = "\n  Each forecast is evaluated on all rows that have it; `calibrant compare` compares on the same rows."
 
 
 @click.command
@@ -58,70 +61,88 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
         page = write_evaluations(results, title=source.title, inputs=inputs, commands=source.commands)
         write_text(html, page.rstrip("\n"))
     if json_file is not None:
-        models = {score: result.to_dict() for score, result in results.items()}
+        models = {name: result.to_dict() for name, result in results.items()}
         write_json(json_file, {"schema_version": 2, "result": "evaluations", "inputs": inputs, "models": models})
     if "-" not in (json_file, html):  # after the files, because the reader of the output may close it
-        _print(results, inputs)
+        from calibrant.cli.console import print_evaluation, print_results
+
+        print_results(results, print_evaluation, inputs)
+        if len(results) > 1:
+            click.echo(_SAME_ROWS)
         if html is not None:
             click.echo(f"  report: {Path(html).name}")
 
 
-def evaluate_files(source: Source, given: dict[str, Any]) -> "tuple[dict[str, Evaluation], list[dict[str, Any]]]":
-    """Evaluate each forecast of the input; also return the checksums of the files."""
-    from calibrant.evaluation.evaluate import evaluate as evaluate_scores
+def evaluate_files(source: Source, given: dict[str, Any]) -> "tuple[Mapping[str, Evaluation], list[dict[str, Any]]]":
+    """Evaluate each forecast of the input; also return the checksums of the files. Rows in clusters are not counted."""
+    import calibrant as cb
 
-    cluster, settings = given.pop("cluster"), take_settings(given, source.kind)
-    if source.kind != "binary":
-        return _evaluate_forecasts(source, cluster, settings)
-    if cluster is not None:
-        return _evaluate_rows(source, cluster, settings)
-    tables, inputs = source.read_tables()
-    return {score: evaluate_scores(tables.only(score), **settings) for score in tables.models}, inputs
-
-
-def _evaluate_rows(
-    source: Source, cluster: str, settings: dict[str, Any]
-) -> "tuple[dict[str, Evaluation], list[dict[str, Any]]]":
-    """Evaluate rows in clusters, which tables do not keep."""
-    from calibrant.evaluation.evaluate import evaluate as evaluate_scores
-
+    cluster, settings = given.pop("cluster"), take_settings(given)
+    if cluster is None and source.form.is_counted:
+        tables, inputs = source.read_tables()
+        return {name: cb.evaluate(tables.only(name), **settings) for name in tables.models}, inputs
     if source.spark is not None or source.resolution is not None:
         raise InputError(
             Argument("cluster") + " must not be given with " + Argument("spark") + " or " + Argument("resolution") + "."
         )
-    rows = source.read_rows(cluster, *source.by, whole=True)
-    by = {name: rows.columns[name] for name in source.by} or None
-    options = {**rows.weights, **settings, "by": by, "cluster": rows.columns[cluster], "missing": source.missing}
-    found = {score: evaluate_scores(rows.events, rows.columns[score], **options) for score in source.scores}
-    return {
-        score: replace(result, own_notes=(*result.own_notes, *rows.notes)) for score, result in found.items()
-    }, rows.inputs
+    rows = source.read_rows(cluster=cluster)
+    results = {
+        model.name: cb.evaluate(rows.outcomes(model), rows.forecast(model), **rows.arguments(model), **settings)
+        for model in rows.models
+    }
+    return {name: replace(e, own_notes=(*e.own_notes, *rows.notes)) for name, e in results.items()}, rows.inputs
 
 
-def _evaluate_forecasts(
-    source: Source, cluster: str | None, settings: dict[str, Any]
-) -> "tuple[dict[str, Evaluation], list[dict[str, Any]]]":
-    """Evaluate forecasts of any kind but binary, each on all rows that have it."""
-    from calibrant.cli.forecast_rows import read_forecasts
-    from calibrant.evaluation.evaluate import evaluate as evaluate_forecast
+@click.command
+@input_options(counted=False)
+@cluster_option
+@evaluation_options
+@html_option
+@json_option
+@force_option
+def compare(cluster: str | None, html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
+    """Compare the calibration of several forecasts in FILES on the same rows.
 
-    rows = read_forecasts(source, cluster=cluster)
-    options = {**rows.options, **rows.classes, **settings}
-    return {
-        model.name: evaluate_forecast(rows.outcomes(model), rows.forecast(model), **options) for model in rows.models
-    }, rows.inputs
+    The forecasts are of one kind; the first is the baseline. Scores of an event are compared by their squared log-odds
+    errors. Each pattern of --class-score, --quantile or --sample names one model.
+
+    \b
+      calibrant compare scores.parquet --label outcome --score old --score new
+      calibrant compare prices.csv --label price --point old --point new
+      calibrant compare digits.csv --label digit --class-score 'old_*' --class-score 'new_*'
+    """
+    import calibrant as cb
+
+    check_outputs(html, json_file, inputs=given["paths"], force=force)
+    source = Source.take(given)
+    settings = take_settings(given)
+    rows = source.read_rows(cluster=cluster, check_models=lambda models: _check_several(models, source.option))
+    result = cb.compare(
+        rows.outcomes(*rows.models),
+        {model.name: rows.forecast(model) for model in rows.models},
+        **rows.arguments(rows.models[0]),
+        **settings,
+    )
+    result = replace(result, own_notes=(*result.own_notes, *rows.notes))
+    if html is not None:
+        from calibrant.report import write_comparison
+
+        page = write_comparison(result, title=source.title, inputs=rows.inputs, commands=source.commands)
+        write_text(html, page.rstrip("\n"))
+    if json_file is not None:
+        table = result.models[result.baseline].table
+        counts = {"n_in": table.n_in, "n_used": table.n_in - table.n_dropped, "n_dropped": table.n_dropped}
+        write_json(json_file, {**result.to_dict(), **counts, "inputs": rows.inputs})
+    if "-" not in (json_file, html):
+        from calibrant.cli.console import print_comparison, print_results
+
+        print_results({"": result}, print_comparison, rows.inputs)
+        if html is not None:
+            click.echo(f"  report: {Path(html).name}")
 
 
-def _print(results: "dict[str, Evaluation]", inputs: list[dict[str, Any]]) -> None:
-    from calibrant.cli.console import checksum_lines, console, print_evaluation
-
-    out = console()
-    for place, (score, result) in enumerate(results.items()):
-        out.print("\n" if place else "", end="")
-        print_evaluation(result, name=score if len(results) > 1 else "", out=out)
-    for text in checksum_lines(inputs):
-        out.print(text)
-    if len(results) > 1:
-        out.print(
-            "\n  Each forecast is evaluated on all rows that have it; `calibrant compare` compares on the same rows."
+def _check_several(models: Sequence[Model], option: str) -> None:
+    if len(models) < 2:
+        raise InputError(
+            f"compare needs at least two forecasts; got {len(models)}.", hint="Repeat " + Argument(option) + "."
         )

@@ -1,64 +1,100 @@
-"""Input of the commands: files to tables or to columns of rows, and calibrators."""
+"""`Source`: the files of a command, the columns to read, and how to read them."""
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from calibrant._support.errors import Argument, InputError, Note
-from calibrant.cli.forecast_columns import (
-    KINDS,
-    Model,
-    check_forecast_options,
-    find_models,
-    forecast_option,
-    parse_label,
-)
-from calibrant.cli.input_files import plain_files
+from calibrant._support.errors import Argument, InputError, Note, Text
+from calibrant.cli.command_files import plain_files
+from calibrant.kinds.base import KINDS
+from calibrant.kinds.forecast_columns import ForecastColumns, Model, NamesOfColumns, Reading, columns_of, try_pos_label
 
 if TYPE_CHECKING:
     from calibrant.ingest.counting import Weighting
+    from calibrant.kinds.file_rows import FileRows
     from calibrant.tables.collection import Tables
 
-__all__ = ["FileRows", "Source", "load_calibrator"]
-
-T = TypeVar("T")
+__all__ = ["Source", "given_forecast", "take_settings"]
 
 _LEAST_READING_MEMORY = 64 * 2**20
 
 
-@dataclass(frozen=True)
-class FileRows:
-    """Rows of the files, without those that have a missing value or with a masked outcome in these.
+def given_forecast(given: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the kind of forecast, and the argument of the option that names it; exactly one form must be given."""
+    options = {option.name: (kind, option) for kind in KINDS for option in columns_of(kind).options}
+    forms = [name for name, (_, option) in options.items() if name in given and not option.completes]
+    chosen = [name for name in forms if given[name]]
+    for name, (_, option) in options.items():
+        if given.get(name) and option.completes and option.completes not in chosen:
+            raise InputError(Argument(name) + " must be given with " + Argument(option.completes) + "; got it alone.")
+    if len(chosen) > 1:
+        raise InputError(
+            Argument(chosen[0]) + " and " + Argument(chosen[1]) + " must not be given together; got both.",
+            hint="Name forecasts of one kind.",
+        )
+    if not chosen:
+        raise InputError(
+            _alternatives(forms) + " must be given; got none of them.", hint="It names the columns of the forecast."
+        )
+    return options[chosen[0]][0], chosen[0]
 
-    Attributes
-    ----------
-    events : array of bool
-    columns : mapping of name to array
-        The scores and the other columns that were asked for.
-    weights : mapping
-        The arrays `sample_weight` and `frequency`, None where they are not given.
-    notes : tuple of Note
-    inputs : list of dict
-        Checksums of the files.
-    """
 
-    events: Any
-    columns: dict[str, Any]
-    weights: dict[str, Any]
-    notes: tuple[Note, ...]
-    inputs: list[dict[str, Any]]
+def _alternatives(arguments: Sequence[str]) -> Text:
+    text = Text(Argument(arguments[0]))
+    for name in arguments[1:]:
+        text = text + (" or " if name == arguments[-1] else ", ") + Argument(name)
+    return text
+
+
+def _check_special_options(kind: str, option: str, given: Mapping[str, Any]) -> None:
+    """Raise an error if an option is given that other kinds of forecast have, but not this one."""
+    forms = {name: columns_of(name) for name in KINDS}
+    for form in forms.values():
+        for name in form.special_arguments:
+            if given.get(name) in (None, ()) or name in forms[kind].special_arguments:
+                continue
+            takers = [other.options[0].name for other in forms.values() if name in other.special_arguments]
+            hint = "For other kinds the verdict decides; " + Argument("margin") + " sets its margin."
+            raise InputError(
+                Argument(name)
+                + " must be given with "
+                + _alternatives(takers)
+                + " only; got "
+                + Argument(option)
+                + ".",
+                hint="" if name in form.special_options else hint,
+            )
+
+
+def take_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of the evaluation, and return those that are given as arguments of `evaluate`."""
+    from calibrant import AbsoluteMargin
+
+    absolute = given.pop("absolute_margin")
+    if absolute is not None and given["margin"] is not None:
+        raise InputError(
+            Argument("margin") + " and " + Argument("absolute_margin") + " must not be given together; got both."
+        )
+    names = ("margin", "alpha", "n_bins", "confidence_level", "n_resamples", "random_state")
+    settings = {name: given.pop(name) for name in names}
+    settings["costs"] = {f"{cost.over:g}:{cost.under:g}": cost for cost in given.pop("costs")} or None
+    if absolute is not None:
+        settings["margin"] = AbsoluteMargin(absolute)
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Source:
     """Files, the columns to read and how to read them: the options of `calibrant.cli.options.input_options`."""
 
+    kind: str
+    option: str
+    forecasts: Mapping[str, tuple[str, ...]]
     paths: tuple[str, ...]
     y: str
-    p: tuple[str, ...]
     sample_weight: str | None
     frequency: str | None
     pos_label: str | None
@@ -67,13 +103,6 @@ class Source:
     encoding: str | None
     max_bytes: int | None
     sha256: bool
-    class_score: tuple[str, ...] = ()
-    predicted_label: tuple[str, ...] = ()
-    point: tuple[str, ...] = ()
-    mean: tuple[str, ...] = ()
-    sd: tuple[str, ...] = ()
-    quantile: tuple[str, ...] = ()
-    sample: tuple[str, ...] = ()
     max_memory: int | None = None
     by: tuple[str, ...] = ()
     resolution: float | None = None
@@ -82,27 +111,21 @@ class Source:
     @classmethod
     def take(cls, given: dict[str, Any]) -> "Source":
         """Remove the options of the input from all options; those of different kinds of forecast are an error."""
-        check_forecast_options(forecast_option(given), given)
-        return cls(**{name: given.pop(name) for name in list(given) if name in cls.__dataclass_fields__})
+        kind, option = given_forecast(given)
+        _check_special_options(kind, option, given)
+        names = {option.name for name in KINDS for option in columns_of(name).options}
+        forecasts = {name: given.pop(name) for name in list(given) if name in names}
+        others = {name: given.pop(name) for name in list(given) if name in cls.__dataclass_fields__}
+        return cls(kind, option, forecasts, **others)
 
     @property
-    def option(self) -> str:
-        """The argument of the option that names the forecast."""
-        return forecast_option(vars(self))
+    def form(self) -> ForecastColumns:
+        """How forecasts of the kind are columns of files."""
+        return columns_of(self.kind)
 
-    @property
-    def kind(self) -> str:
-        """The kind of forecast."""
-        return KINDS[self.option]
-
-    def models(self, there: Sequence[str]) -> tuple[Model, ...]:
-        """Return the models that the options name; `there` are the columns of the file."""
-        return find_models(self.option, vars(self), there)
-
-    @property
-    def scores(self) -> list[str]:
-        """The columns of scores, each once."""
-        return list(dict.fromkeys(self.p))
+    def find_models(self, names: NamesOfColumns) -> tuple[Model, ...]:
+        """Return the models that the options name; `names` returns the columns of the file."""
+        return self.form.find_models(self.option, self.forecasts, names)
 
     @property
     def title(self) -> str:
@@ -112,61 +135,15 @@ class Source:
 
     @property
     def commands(self) -> dict[str, str]:
-        """For each score the arguments of a command that name files (without their folders), outcome and score."""
+        """For each model of one column the arguments of a command that name files, without folders, and columns."""
         files = ["rows.csv" if path == "-" else Path(path).name or path for path in self.paths[:3]]
         more = " ..." if len(self.paths) > 3 else ""
         options = {"--label": self.y, "--pos-label": self.pos_label, "--sample-weight": self.sample_weight}
         options |= {"--frequency": self.frequency}
         given = [part for name, value in options.items() if value is not None for part in (name, value)]
-        return {score: f"{shlex.join(files)}{more} {shlex.join([*given, '--score', score])}" for score in self.scores}
-
-    def read_tables(self) -> "tuple[Tables, list[dict[str, Any]]]":
-        """Count the rows of the files; also return the checksums of the files."""
-        with self.open_files() as (files, inputs):
-            tables = self.try_pos_label(lambda pos_label: self._count(files, pos_label), _table_notes)
-        return tables, inputs
-
-    def read_rows(self, *others: str, any_score: bool = False, whole: bool = False) -> FileRows:
-        """Read the rows of the files that have no missing value: outcomes, scores, weights and `others`.
-
-        Columns are checked here, so that an error names the column, the file and the row. `any_score`: scores need not
-        be probabilities. `whole`: rows with a missing value stay, with a masked outcome, so that results count them.
-        """
-        import numpy as np
-
-        from calibrant._support import columns as _columns
-        from calibrant.ingest.files import read_columns
-        from calibrant.tables.rows import missing_note
-
-        weighting = self.weighting
-        numbers = [*self.scores, *([] if weighting is None else [weighting.name])]
-        names = list(dict.fromkeys([self.y, *numbers, *others]))
-        with self.open_files() as (files, inputs):
-            columns = read_columns(files, names, numbers, format=self.format, memory_limit=self.reading_memory)
-        events = self.try_pos_label(
-            lambda pos_label: _columns.events(columns[self.y], pos_label), lambda column: column.notes
-        )
-        for name in self.scores:
-            (_columns.finite if any_score else _columns.scores)(columns[name])
-        if weighting is not None:
-            weighting.checked(columns[weighting.name])
-        if self.missing == "raise":
-            _columns.refuse_missing(list(columns.values()), hint=_columns.DROP)
-        elif whole:
-            _columns.refuse_missing([columns[name] for name in self.by], hint="Give such rows a group of their own.")
-        kept = ~np.logical_or.reduce([column.mask for column in columns.values()])
-        if not kept.any():
-            raise InputError(f"At least one row must have no missing value; got none of {len(kept):,}.")
-        notes = tuple(note for note in events.notes if note.code == "event_absent")
-        event: Any = events.values == 1
-        if whole and not kept.all():
-            event = np.ma.masked_array(event, ~kept)
-            values = {name: np.ma.masked_array(column.values, column.mask) for name, column in columns.items()}
-        else:
-            event, values = event[kept], {name: column.values[kept] for name, column in columns.items()}
-            notes += () if kept.all() else (missing_note(int((~kept).sum())),)
-        weights = {name: values.get(getattr(self, name)) for name in ("sample_weight", "frequency")}
-        return FileRows(event, values, weights, notes, inputs)
+        flag = next(option.flag for option in self.form.options if option.name == self.option)
+        columns = self.forecasts[self.option] if self.form.is_one_column else ()
+        return {column: f"{shlex.join(files)}{more} {shlex.join([*given, flag, column])}" for column in columns}
 
     @property
     def weighting(self) -> "Weighting | None":
@@ -186,12 +163,61 @@ class Source:
             self.paths, format=self.format, encoding=self.encoding, max_bytes=self.max_bytes, sha256=self.sha256
         )
 
-    def _count(self, files: list[str], pos_label: object) -> "Tables":
+    def read_rows(
+        self,
+        *others: str,
+        cluster: str | None = None,
+        any_score: bool = False,
+        check_models: Callable[[Sequence[Model]], None] = lambda models: None,
+    ) -> "FileRows":
+        """Read outcomes, forecasts, weights, groups, clusters and the columns `others`.
+
+        Columns are checked here, so that an error names the column, the file and the row. `any_score`: scores need not
+        be probabilities. `check_models` raises an error for models that a command does not take.
+        """
+        from calibrant._support.columns import DROP, refuse_missing
+        from calibrant.ingest.files import column_names, find_files, read_columns
+        from calibrant.kinds.file_rows import FileRows
+
+        form, weighting = self.form, self.weighting
+        given = {"sample_weight": self.sample_weight, "frequency": self.frequency, "cluster": cluster}
+        roles = {name: column for name, column in given.items() if column is not None}
+        with self.open_files() as (paths, inputs):
+            files = find_files(paths, self.format)
+            models = self.find_models(lambda: column_names(files[0]))
+            check_models(models)
+            forecasts = list(dict.fromkeys(name for model in models for name in model.columns))
+            numbers = [*([] if form.holds_labels else forecasts), *([] if weighting is None else [weighting.name])]
+            numbers += [self.y] if form.outcome == "number" else []
+            names = list(dict.fromkeys([self.y, *forecasts, *roles.values(), *self.by, *others]))
+            labels, memory = form.outcome == "event", self.reading_memory
+            columns = read_columns(paths, names, numbers, labels=labels, format=self.format, memory_limit=memory)
+        reading = Reading(self.pos_label, any_score, is_text=all(file.format != "parquet" for file in files))
+        rows = FileRows(
+            form, self.option, columns[self.y], models, columns, roles, self.by, self.missing, inputs=inputs
+        )
+        rows = form.check(rows, reading)
+        if weighting is not None:
+            weighting.checked(columns[weighting.name])
+        if self.missing == "raise":
+            refuse_missing([columns[name] for name in names if name not in self.by], hint=DROP)
+        refuse_missing([columns[name] for name in self.by], hint="Give such rows a group of their own.")
+        return rows
+
+    def read_tables(self) -> "tuple[Tables, list[dict[str, Any]]]":
+        """Count the rows of the files; also return the checksums of the files."""
+        with self.open_files() as (paths, inputs):
+            tables = try_pos_label(self.pos_label, lambda label: self._count(paths, label), _notes_of_tables)
+        return tables, inputs
+
+    def _count(self, paths: list[str], pos_label: object) -> "Tables":
         from calibrant.ingest.files import tables_scan
+        from calibrant.ingest.frames import tables_from_frame
+        from calibrant.ingest.spark import parquet_frame
 
         options: dict[str, Any] = {
             "y": self.y,
-            "p": self.scores,
+            "p": list(dict.fromkeys(self.forecasts[self.option])),
             "by": list(self.by) or None,
             "sample_weight": self.sample_weight,
             "frequency": self.frequency,
@@ -199,44 +225,15 @@ class Source:
             "missing": self.missing,
             "resolution": self.resolution,
         }
-        if self.spark is not None:
-            return self._count_by_spark(self.spark, files, options)
-        options |= {"format": self.format, "memory_limit": self.reading_memory, "max_memory": self.max_memory}
-        return tables_scan(files, **options)
-
-    def _count_by_spark(self, url: str, files: list[str], options: dict[str, Any]) -> "Tables":
-        from calibrant.ingest.frames import tables_from_frame
-        from calibrant.ingest.spark import parquet_frame
-
+        if self.spark is None:
+            options |= {"format": self.format, "memory_limit": self.reading_memory, "max_memory": self.max_memory}
+            return tables_scan(paths, **options)
         if self.max_memory is not None or "-" in self.paths:
             raise InputError(
                 Argument("spark") + " must not be given with " + Argument("max_memory") + " or standard input (-)."
             )
-        return tables_from_frame(parquet_frame(url, list(self.paths), files), **options)
-
-    def try_pos_label(self, read: Callable[[object], T], get_notes: Callable[[T], Iterable[Note]]) -> T:
-        """Call `read` with the label of the event as text or, if no row has this label, as the number it denotes."""
-        number = None if self.pos_label is None else parse_label(self.pos_label)
-        if number is None:
-            return read(self.pos_label)
-        try:
-            found = read(self.pos_label)
-            if not any(note.code == "event_absent" for note in get_notes(found)):
-                return found
-        except InputError as error:
-            if error.argument != "pos_label":
-                raise
-        return read(number)
+        return tables_from_frame(parquet_frame(self.spark, list(self.paths), paths), **options)
 
 
-def _table_notes(tables: "Tables") -> Iterable[Note]:
+def _notes_of_tables(tables: "Tables") -> Iterable[Note]:
     return (note for table in tables.values() for note in table.notes)
-
-
-def load_calibrator(path: str) -> Any:
-    """Load a calibrator that `calibrant fit` saved."""
-    from calibrant.export.calibrator_files import load
-
-    if not Path(path).is_file():
-        raise InputError(f"There is no file {Path(path).name!r}.", hint="`calibrant fit` writes one.")
-    return load(path)

@@ -7,10 +7,15 @@ Exit codes: 0 success, 1 check failed or alarm, 2 bad input or usage, or a file 
 import errno
 import gc
 import os
+import shlex
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
 from typing import Any, NoReturn
 
 try:
@@ -18,21 +23,22 @@ try:
 except ModuleNotFoundError:  # pragma: no cover  (an installation without the extra)
     sys.exit('The command line needs click and rich: pip install "calibrant[cli]".')
 
-from calibrant._support.errors import MissingExtraError, nearest
+from calibrant._support.errors import Argument, InputError, MissingExtraError, nearest
 from calibrant._support.file_writing import SHORTAGES
 from calibrant._support.formatting import printable
-from calibrant.cli.command_group import CommandGroup
-from calibrant.cli.deferred_imports import defer_imports
 from calibrant.cli.interruptions import watched_signals
 
-__all__ = ["main", "run"]
+__all__ = ["CommandGroup", "main", "run", "write_option"]
 
 SUCCESS, CHECK_FAILED, BAD_INPUT, INTERNAL_ERROR, OUT_OF_MEMORY = 0, 1, 2, 3, 4
 INTERRUPTED, CLOSED_PIPE = 130, 141  # as in a shell: 128 and the number of the signal
 
 _OBJECTS_BETWEEN_COLLECTIONS = 300_000  # imports make many objects, and all of them stay
 
-# Each command is a function in the module of its name.
+# `scipy.special` imports all public names of NumPy, and with them these modules and what they load. No command uses
+# them; to load them at their first use halves the time of its import.
+_UNUSED_MODULES = ("numpy.f2py", "numpy.testing", "numpy.ma")
+
 COMMANDS = {
     "evaluate": "Evaluate the calibration of forecasts: metrics, tests, a verdict.",
     "compare": "Compare the calibration of several forecasts on the same rows.",
@@ -47,6 +53,37 @@ COMMANDS = {
 }
 
 
+# A command is a function in the module of its name, or in one of these.
+_MODULES = {"compare": "evaluate", "fit": "calibrate", "apply": "calibrate", "export": "calibrate"}
+
+
+class CommandGroup(click.Group):
+    """A group of commands. Errors about input name the options of the command that ran."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            raise click.Abort from None  # without the blank line that click prints
+        except InputError as error:
+            name = context.invoked_subcommand  # None: the group itself ran
+            command = self if name is None else self.get_command(context, name)
+            flags = {} if command is None else {str(option.name): _flag(option) for option in command.params}
+            raise click.ClickException(error.write(lambda argument: write_option(argument, flags))) from error
+
+
+def _flag(parameter: click.Parameter) -> str:
+    return parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+
+
+def write_option(argument: Argument, flags: Mapping[str, str]) -> str:
+    """Write an argument as the option of a command; as in Python if the command has no such option."""
+    if argument.name not in flags:
+        return str(argument)
+    value = "" if argument.value is None else f" {shlex.quote(str(argument.value))}"
+    return f"{flags[argument.name]}{value}"
+
+
 class _Commands(CommandGroup):
     """Commands that are imported when they run."""
 
@@ -56,7 +93,7 @@ class _Commands(CommandGroup):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"calibrant.cli.{name}"), name)
+        command: click.Command = getattr(import_module(f"calibrant.cli.{_MODULES.get(name, name)}"), name)
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -102,9 +139,20 @@ def calibrant() -> None:
     """
 
 
+class _DeferringFinder:
+    """Finds the unused modules as Python does, but loads them when one of their names is used."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name in _UNUSED_MODULES else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit; after an interruption at once, without waiting for threads that still compute."""
-    defer_imports()
+    sys.meta_path.insert(0, _DeferringFinder)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         code = run(arguments)

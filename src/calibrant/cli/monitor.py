@@ -1,5 +1,6 @@
 """``calibrant monitor``: store rows, show status and history, handle alarms, export and forget."""
 
+import getpass
 import json
 import re
 from collections.abc import Sequence
@@ -11,18 +12,17 @@ import click
 
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.formatting import printable
-from calibrant.cli.command_group import CommandGroup
+from calibrant.cli.command_files import check_outputs, write_text
 from calibrant.cli.inputs import Source
+from calibrant.cli.main import CommandGroup
 from calibrant.cli.options import Decorator, force_option, input_options, parse_step
-from calibrant.cli.outputs import check_outputs, write_text
-from calibrant.cli.user_name import command_line_user
 
 if TYPE_CHECKING:
     from calibrant.monitor.model import Monitor
     from calibrant.monitor.status import Status
     from calibrant.monitor.store import Store
 
-__all__ = ["check_store", "monitor", "parse_duration", "store_option"]
+__all__ = ["check_store", "command_line_user", "monitor", "parse_duration", "store_option"]
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -97,7 +97,7 @@ def observe(
     """
     source = Source.take({**given, "resolution": None})
     settings = {option: given[option] for option in _setting_names()}
-    if len(source.scores) != 1 or source.weighting is not None:
+    if len(set(source.forecasts[source.option])) != 1 or source.weighting is not None:
         raise InputError(
             Argument("p") + " must be given once, and rows must have no weights or frequencies.",
             hint="Monitor each score as a model of its own: --model NAME.",
@@ -106,13 +106,15 @@ def observe(
     from calibrant.monitor.observations import RowChunk
 
     rows = source.read_rows(time, *group)
-    groups = {name: rows.columns[name] for name in group}
-    by = None if not groups else groups if len(groups) > 1 else rows.columns[group[0]]
-    scores, times = rows.columns[source.scores[0]], rows.columns[time]
-    chunk = RowChunk.read(rows.events, scores, times, by)  # before the model is created with its settings
+    (forecast,) = rows.models
+    rows = rows.without_missing(forecast)
+    groups = {name: rows.columns[name].values for name in group}
+    by = None if not groups else groups if len(groups) > 1 else groups[group[0]]
+    events, scores, times = rows.y.values, rows.values(forecast), rows.columns[time].values
+    chunk = RowChunk.read(events, scores, times, by)  # before the model is created with its settings
     own = Monitor(store, model=model, **settings)
     _check_groups(own, chunk.groups if group else ())
-    receipt = own.observe(rows.events, scores, time=times, group=by, batch=batch, version=version)
+    receipt = own.observe(events, scores, time=times, group=by, batch=batch, version=version)
     if receipt.repeated_batch:
         click.echo(f"batch {batch!r} was stored before; nothing was stored")
         if own.status(version=version).alarm:
@@ -182,7 +184,7 @@ def status(store: str, model: str | None, format: str, version: str | None) -> i
         alarm = any(each.alarm for each in found.values())
         click.echo(_json({"schema_version": 2, "result": "monitor", "alarm": alarm, "models": models}))
     elif format == "junit":
-        from calibrant.cli.junit import junit_xml
+        from calibrant.cli.check import junit_xml
 
         click.echo(junit_xml([gate for each in found.values() for gate in _gates(each)], "calibrant monitor"))
     else:
@@ -256,6 +258,14 @@ def _label(known: list[Any], text: str, name: str) -> Any:
     keys = ", ".join(by_json if not written else map(group_key, written))
     need = "in JSON, because several labels are written so" if written else "a label of the model"
     raise InputError(Argument(name) + f" must be {need}: {keys or 'it has none'}; got {text!r}.")
+
+
+def command_line_user() -> str:
+    """Return the name of the person at the command line, for the audit log."""
+    try:
+        return f"command line ({getpass.getuser()})"
+    except (KeyError, OSError):
+        return "command line"
 
 
 def check_store(store: str, hint: str) -> None:

@@ -6,9 +6,11 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
-from calibrant._support.errors import Argument, InputError
+from calibrant.kinds.base import KINDS
+from calibrant.kinds.forecast_columns import ForecastColumns, columns_of
 
 __all__ = [
+    "add_options",
     "audit_options",
     "cluster_option",
     "evaluation_options",
@@ -18,8 +20,9 @@ __all__ = [
     "input_options",
     "json_option",
     "max_bytes_option",
+    "names_of_forecasts",
     "parse_cost",
-    "take_settings",
+    "threshold_options",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -79,91 +82,109 @@ json_option = click.option(
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 
-# The options that name forecasts, by kind.
-_FORECASTS: dict[str, Decorator] = {
-    "p": click.option(
-        "--score", "-p", "p", multiple=True, metavar="COLUMN", help="Scores of one event: its probability."
-    ),
-    "class_score": click.option(
-        "--class-score",
-        multiple=True,
-        metavar="LABEL=COLUMN",
-        help="Probabilities of classes: once per class, or one pattern such as 'p_*'; * is the label.",
-    ),
-    "predicted_label": click.option("--predicted-label", multiple=True, metavar="COLUMN", help="Predicted classes."),
-    "point": click.option("--point", multiple=True, metavar="COLUMN", help="Point predictions of a number."),
-    "mean": click.option("--mean", multiple=True, metavar="COLUMN", help="Means of normal distributions; with --sd."),
-    "sd": click.option("--sd", multiple=True, metavar="COLUMN", help="Standard deviations; with --mean."),
-    "quantile": click.option(
-        "--quantile",
-        multiple=True,
-        metavar="LEVEL=COLUMN",
-        help="Quantiles of distributions: once per level (0.05=q05), or one pattern such as 'q*'; * is the level.",
-    ),
-    "sample": click.option(
-        "--sample",
-        multiple=True,
-        metavar="COLUMN",
-        help="Samples of distributions, such as members of an ensemble: columns, or a pattern such as 'member_*'.",
-    ),
-}
-_BY = click.option(
-    "--by", multiple=True, metavar="COLUMN", help="A column that splits the rows into groups; can be repeated."
-)
+_FORMS = tuple(columns_of(kind) for kind in KINDS)
+
+
+def add_options(*options: Decorator) -> Decorator:
+    """Return one decorator for several options, in the order of the help text."""
+
+    def decorate(command: Function) -> Function:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def names_of_forecasts(takes: Callable[[ForecastColumns], object] = lambda form: True) -> list[str]:
+    """Return the arguments of the options that name forecasts of the kinds that a command takes, by default of all."""
+    return [option.name for form in _FORMS if takes(form) for option in form.options]
+
+
+def forecast_options(names: Sequence[str]) -> Decorator:
+    """Add the options that name forecasts, by their arguments."""
+    return add_options(
+        *(
+            click.option(
+                *(option.flags or [option.flag]), option.name, multiple=True, metavar=option.metavar, help=option.help
+            )
+            for form in _FORMS
+            for option in form.options
+            if option.name in names
+        )
+    )
+
+
 max_bytes_option = click.option(
     "--max-bytes", type=parse_size, metavar="SIZE", help="Largest input, after decompression (not for Parquet)."
 )
-_READING: tuple[Decorator, ...] = (
-    click.option("--sample-weight", "-w", metavar="COLUMN", help="The column of importance weights."),
-    click.option("--frequency", metavar="COLUMN", help="The column of frequencies: the number of equal rows."),
-    click.option("--pos-label", metavar="LABEL", help="The label of the event, if labels are not 0 and 1."),
-    click.option(
-        "--missing",
-        type=click.Choice(["raise", "drop"]),
-        default="raise",
-        show_default=True,
-        help="Rows with a missing value: raise an error, or drop and count them.",
-    ),
-    click.option("--format", type=click.Choice(["parquet", "csv", "json"]), help="Default: by the file name."),
-    click.option("--encoding", metavar="NAME", help="Encoding of text files, if not UTF-8: utf-16, latin-1, ..."),
-    max_bytes_option,
-    click.option("--sha256", is_flag=True, help="Add the checksums of the files to the result."),
-)
-_COUNTING: tuple[Decorator, ...] = (
-    click.option(
-        "--max-memory",
-        type=parse_size,
-        metavar="SIZE",
-        help="Memory for counting, such as 2GB. Default: the free memory.",
-    ),
-    click.option(
-        "--resolution", type=parse_step, metavar="STEP", help="Round scores to a grid, such as 2**-20 or 1e-6."
-    ),
-    click.option("--spark", metavar="URL", help="Count Parquet files by Spark: local[4], spark://host:7077."),
-)
-_EVALUATION: tuple[Decorator, ...] = (
-    click.option(
-        "--margin",
-        type=float,
-        show_default="0.1; labels 0.01; point predictions 0.05; distributions 0.01",
-        help="Largest deviation that does not matter. Probabilities: log-odds error, 0.1 means odds that are accurate "
-        "to about 10 %. Labels: difference of a class proportion. Point predictions: bias by bin in standard "
-        "deviations of the outcome. Distributions: coverage error.",
-    ),
-    click.option(
-        "--absolute-margin", type=float, metavar="ACE", help="A margin for ACE instead: 0.01 is one percentage point."
-    ),
-    click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the tests and of TCE."),
-    click.option(
-        *("--bins", "n_bins"), type=int, show_default="10", help="Number of bins of ECE and ACE of scores of one event."
-    ),
-    click.option(
-        *("--cost", "costs"),
-        type=parse_cost,
-        metavar="OVER:UNDER",
-        multiple=True,
-        help="Add the expected cost of overestimation and underestimation, such as 1:5; can be repeated.",
-    ),
+
+
+def input_options(forecasts: Sequence[str] | None = None, *, groups: bool = False, counted: bool = True) -> Decorator:
+    """Add the options of a command that reads rows.
+
+    Parameters
+    ----------
+    forecasts : sequence of str, optional
+        The arguments of the options that name forecasts; by default all.
+    groups : bool
+        Whether rows can be split into groups.
+    counted : bool
+        Whether the command needs tables only, so that rows may be counted on a grid or by Spark.
+    """
+    by = click.option(
+        "--by", multiple=True, metavar="COLUMN", help="A column that splits the rows into groups; can be repeated."
+    )
+    counting = (
+        click.option(
+            "--max-memory",
+            type=parse_size,
+            metavar="SIZE",
+            help="Memory for counting, such as 2GB. Default: the free memory.",
+        ),
+        click.option(
+            "--resolution", type=parse_step, metavar="STEP", help="Round scores to a grid, such as 2**-20 or 1e-6."
+        ),
+        click.option("--spark", metavar="URL", help="Count Parquet files by Spark: local[4], spark://host:7077."),
+    )
+    return add_options(
+        click.argument("paths", nargs=-1, required=True, metavar="FILES..."),
+        click.option(
+            "--label", "--outcome", "-y", "y", required=True, metavar="COLUMN", help="The column of outcomes."
+        ),
+        forecast_options(names_of_forecasts() if forecasts is None else forecasts),
+        *([by] if groups else []),
+        click.option("--sample-weight", "-w", metavar="COLUMN", help="The column of importance weights."),
+        click.option("--frequency", metavar="COLUMN", help="The column of frequencies: the number of equal rows."),
+        click.option("--pos-label", metavar="LABEL", help="The label of the event, if labels are not 0 and 1."),
+        click.option(
+            "--missing",
+            type=click.Choice(["raise", "drop"]),
+            default="raise",
+            show_default=True,
+            help="Rows with a missing value: raise an error, or drop and count them.",
+        ),
+        click.option("--format", type=click.Choice(["parquet", "csv", "json"]), help="Default: by the file name."),
+        click.option("--encoding", metavar="NAME", help="Encoding of text files, if not UTF-8: utf-16, latin-1, ..."),
+        max_bytes_option,
+        click.option("--sha256", is_flag=True, help="Add the checksums of the files to the result."),
+        *(counting if counted else ()),
+    )
+
+
+def threshold_options(command: Function) -> Function:
+    """Add the thresholds of ``calibrant check``."""
+    thresholds = {threshold.name: threshold for form in _FORMS for threshold in form.thresholds}
+    return add_options(
+        *(
+            click.option("--" + name.replace("_", "-"), type=float, metavar=threshold.metavar, help=threshold.help)
+            for name, threshold in thresholds.items()
+        )
+    )(command)
+
+
+# Options of all tests and intervals.
+_resampling_options = add_options(
     click.option("--confidence-level", type=float, default=0.95, show_default=True, help="Level of the intervals."),
     click.option(
         *("--resamples", "n_resamples"),
@@ -180,7 +201,32 @@ _EVALUATION: tuple[Decorator, ...] = (
         help="Seed of the random numbers.",
     ),
 )
-_AUDIT: tuple[Decorator, ...] = (
+# Options of the metrics, tests and intervals of an evaluation.
+evaluation_options = add_options(
+    click.option(
+        "--margin",
+        type=float,
+        show_default="; ".join(dict.fromkeys(form.margin[0] for form in _FORMS)),
+        help=" ".join(["Largest deviation that does not matter.", *dict.fromkeys(form.margin[1] for form in _FORMS)]),
+    ),
+    click.option(
+        "--absolute-margin", type=float, metavar="ACE", help="A margin for ACE instead: 0.01 is one percentage point."
+    ),
+    click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the tests and of TCE."),
+    click.option(
+        *("--bins", "n_bins"), type=int, show_default="10", help="Number of bins of ECE and ACE of scores of one event."
+    ),
+    click.option(
+        *("--cost", "costs"),
+        type=parse_cost,
+        metavar="OVER:UNDER",
+        multiple=True,
+        help="Add the expected cost of overestimation and underestimation, such as 1:5; can be repeated.",
+    ),
+    _resampling_options,
+)
+# Options of the search for segments, and of their tests and intervals.
+audit_options = add_options(
     click.option(
         "--depth", type=click.IntRange(1, 3), default=2, show_default=True, help="Largest number of conditions."
     ),
@@ -191,81 +237,5 @@ _AUDIT: tuple[Decorator, ...] = (
         help="Smallest segment, in rows of a half.",
     ),
     click.option("--alpha", type=float, default=0.05, show_default=True, help="Probability of any false segment."),
-    *(option for option in _EVALUATION[-3:]),
+    _resampling_options,
 )
-
-
-def input_options(
-    forecasts: Sequence[str] = tuple(_FORECASTS), *, groups: bool = False, counted: bool = True
-) -> Decorator:
-    """Add the options of a command that reads rows.
-
-    Parameters
-    ----------
-    forecasts : sequence of str
-        The arguments of the options that name forecasts; by default all.
-    groups : bool
-        Whether rows can be split into groups.
-    counted : bool
-        Whether the command needs tables only, so that rows may be counted on a grid or by Spark.
-    """
-    return _add(
-        click.argument("paths", nargs=-1, required=True, metavar="FILES..."),
-        click.option(
-            "--label", "--outcome", "-y", "y", required=True, metavar="COLUMN", help="The column of outcomes."
-        ),
-        forecast_options(*forecasts),
-        *([_BY] if groups else []),
-        *_READING,
-        *(_COUNTING if counted else ()),
-    )
-
-
-def forecast_options(*names: str) -> Decorator:
-    """Add the options that name forecasts, by their arguments."""
-    return _add(*(_FORECASTS[name] for name in names))
-
-
-def evaluation_options(command: Function) -> Function:
-    """Add the options of the metrics, tests and intervals."""
-    return _add(*_EVALUATION)(command)
-
-
-def audit_options(command: Function) -> Function:
-    """Add the options of the search for segments, and of their tests and intervals."""
-    return _add(*_AUDIT)(command)
-
-
-def _add(*options: Decorator) -> Decorator:
-    """Return one decorator for several options, in the order of the help text."""
-
-    def decorate(command: Function) -> Function:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def take_settings(given: dict[str, Any], kind: str = "binary") -> dict[str, Any]:
-    """Remove the options of `evaluation_options`, and return them as arguments of `evaluate` and `compare`."""
-    from calibrant.kinds.binary.panel import default_metrics
-    from calibrant.results.settings import AbsoluteMargin
-
-    margin, absolute = given.pop("margin"), given.pop("absolute_margin")
-    if margin is not None and absolute is not None:
-        raise InputError(
-            Argument("margin") + " and " + Argument("absolute_margin") + " must not be given together; got both."
-        )
-    costs = {f"{cost.over:g}:{cost.under:g}": cost for cost in given.pop("costs")}
-    n_bins, n_resamples = given.pop("n_bins"), given.pop("n_resamples")
-    names = ("alpha", "confidence_level", "random_state")
-    found = {
-        "margin": margin if absolute is None else AbsoluteMargin(absolute),
-        **{name: given.pop(name) for name in names},
-        **({} if n_resamples is None else {"n_resamples": n_resamples}),
-    }
-    if kind != "binary":
-        return found
-    bins = {} if n_bins is None else {"n_bins": n_bins}
-    return found | {"costs": costs or None, "metrics": default_metrics(**bins, alpha=found["alpha"])}

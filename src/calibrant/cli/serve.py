@@ -18,10 +18,9 @@ import click
 
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import printable, text_table
-from calibrant.cli.command_group import CommandGroup
-from calibrant.cli.demo_data import digit_scores
-from calibrant.cli.monitor import check_store, parse_duration, store_option
-from calibrant.cli.user_name import command_line_user
+from calibrant.cli.demo import digit_scores
+from calibrant.cli.main import CommandGroup
+from calibrant.cli.monitor import check_store, command_line_user, parse_duration, store_option
 
 if TYPE_CHECKING:
     from calibrant.monitor.client import MonitorClient

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calibrant._support.arrays import Column
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.evaluate import check_options, evaluate_rows
 from calibrant.evaluation.settings_resolution import check_settings
@@ -30,6 +30,7 @@ def compare(
     margin: Margin | None = None,
     alpha: float = 0.05,
     metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None = None,
+    n_bins: int | None = None,
     confidence_level: float = 0.95,
     n_resamples: int | None = None,
     random_state: RandomState = 0,
@@ -63,7 +64,7 @@ def compare(
         K - 1. Frames may have their columns in different orders.
     cluster : column, optional
         Rows of one cluster may depend on each other; there must be at least 10 clusters.
-    costs, margin, alpha, metrics, confidence_level, n_resamples, random_state, progress
+    costs, margin, alpha, metrics, n_bins, confidence_level, n_resamples, random_state, progress
         See `evaluate`. Tables cannot be given: they do not keep the forecasts per row.
     sample_weight, frequency, pos_label, missing
         Options for reading rows; see `ScoreTable.from_arrays`. With ``missing="drop"`` a row is dropped for all models
@@ -130,7 +131,9 @@ def compare(
     """
     named = _check_models(forecasts)
     kind = _common_kind(y_true, named)
-    options = check_options(kind, {"classes": classes, "costs": costs, "metrics": metrics, **rows})
+    options = check_options(kind, {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, **rows})
+    if n_bins is not None and "bins" in kind.panel.DEFAULTS.options:  # its bins are those of the bias by bin
+        raise InputError(Argument("n_bins") + f" must be omitted in a comparison of kind {kind.name!r}; got {n_bins}.")
     settings = check_settings(
         margin,
         alpha,
@@ -140,6 +143,7 @@ def compare(
         n_resamples,
         random_state,
         kind=kind,
+        n_bins=options.pop("n_bins", None),
     )
     seed = seed_sequence(random_state)
 

@@ -14,7 +14,7 @@ from calibrant.evaluation.settings_resolution import check_settings
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.kinds.base import FEWER_RESAMPLES, Kind, kind_of
 from calibrant.kinds.grouped_sample import GroupedSample
-from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
+from calibrant.metrics.bins import MeanBins
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.results.evaluation import Evaluation
@@ -78,14 +78,15 @@ def evaluate(
         default 0.01. Points: the root mean square bias by bin in standard deviations of the outcome, by default 0.05.
         Distributions: the mean absolute coverage error, by default 0.01.
     alpha : float, default=0.05
-        Level of the tests behind the verdict.
+        Level of the tests behind the verdict, and of TCE among the default metrics.
     metrics : list of metrics or mapping of names to metrics, optional
         Replaces the default panel (not for labels). Metrics are objects, their functions, or names in `METRICS`:
         ``["ece", cb.brier]``. They must be of the kind of the forecast; a binary metric of class probabilities is its
         class-wise mean. The mean error of points and distributions is always shown.
     n_bins, bins
-        Points and distributions: the bins of the breakdown "bias by bin" and of its test; see
-        `calibrant.regression.bias_by_bin`. By default ten bins, or fewer so that each has fifty rows.
+        Binary: `n_bins` is the number of bins of ECE and ACE among the default metrics, by default 10. Points and
+        distributions: the bins of the breakdown "bias by bin" and of its test; see `calibrant.regression.bias_by_bin`.
+        By default ten bins, or fewer so that each has fifty rows.
     confidence_level : float, default=0.95
         Of intervals and null ranges.
     n_resamples : int, optional
@@ -173,7 +174,8 @@ def evaluate(
         n_resamples,
         random_state,
         kind=kind,
-        bins=_chosen_bins(options.pop("n_bins", None), options.pop("bins", None)),
+        n_bins=options.pop("n_bins", None),
+        bins=options.pop("bins", None),
     )
     seed, by_default = seed_sequence(random_state), n_resamples is None
     return evaluate_rows(
@@ -188,10 +190,6 @@ def check_options(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in kind.panel.DEFAULTS.options:
             raise InputError(Argument(name) + f" must be omitted for forecasts of kind {kind.name!r}; got {value!r}.")
     return options
-
-
-def _chosen_bins(n_bins: int | None, bins: MeanBins | None) -> MeanBins | None:
-    return None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins)
 
 
 def evaluate_rows(

@@ -10,6 +10,7 @@ from calibrant._support.errors import Argument, InputError, Text, check_resample
 from calibrant._support.random_streams import RandomState
 from calibrant.inference.resampling import check_resamples
 from calibrant.kinds.base import Defaults, Kind
+from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.results.settings import AbsoluteMargin, Margin, Settings
@@ -27,9 +28,14 @@ def check_settings(
     random_state: RandomState,
     *,
     kind: Kind,
-    bins: Any = None,
+    n_bins: int | None = None,
+    bins: MeanBins | None = None,
 ) -> Settings:
-    """Check the options of an evaluation of one kind of forecast and return them; None stands for the default."""
+    """Check the options of an evaluation of one kind of forecast and return them; None stands for the default.
+
+    `alpha` is the level of the tests, and of TCE among the default metrics. `n_bins` are bins of the default metrics,
+    unless the kind takes `bins`: then they are those of the bias by bin.
+    """
     defaults: Defaults = kind.panel.DEFAULTS
     checked = _check_margin(defaults.margin if margin is None else margin, defaults)
     if check_share("alpha", alpha) >= 0.5:
@@ -40,7 +46,9 @@ def check_settings(
     if isinstance(checked, AbsoluteMargin):  # its test uses resampling
         check_resamples(count, alpha)
     used = count if defaults.n_resamples else 0
-    panel = kind.panel.panel(metrics, costs)
+    if "bins" in defaults.options and (bins is not None or n_bins is not None):
+        n_bins, bins = None, choose_bins(Quantile, n_bins, bins)
+    panel = kind.panel.panel(metrics, alpha=float(alpha), n_bins=n_bins, costs=costs)
     return Settings(checked, float(alpha), level, used, integer_seed(random_state), panel, bins)
 
 

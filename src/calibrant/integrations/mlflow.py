@@ -19,7 +19,9 @@ from calibrant._support.columns import read
 from calibrant._support.errors import Argument, InputError, MissingExtraError, known_keywords
 from calibrant._support.file_writing import write_file
 from calibrant._support.plain_data import frame_from_columns
-from calibrant.metrics.metric import Metric
+from calibrant.kinds.base import KINDS
+from calibrant.kinds.forecast_columns import columns_of
+from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.versions import __version__
 
@@ -217,7 +219,7 @@ def _metric_function(name: str, metric: Metric, score: str, n_resamples: int, se
         p, y = (np.asarray(column) for column in columns)
         if len(y) == 1:  # MLflow tries each metric on the first row, where most are undefined
             return value_type(aggregate_results={_accepted(name): math.nan})
-        _refuse_labels(p, metric)
+        _refuse_labels(p, declared(metric, "kind"))
         values = {_accepted(name): float(metric(y, p))}  # type: ignore[operator]
         if n_resamples:
             limits = interval(metric, y, p, n_resamples=n_resamples, random_state=seed)
@@ -230,11 +232,9 @@ def _metric_function(name: str, metric: Metric, score: str, n_resamples: int, se
     return calibration_metric
 
 
-def _refuse_labels(p: Any, metric: Metric | None = None) -> None:
-    """Raise an error where probabilities are labels: text, or zeros and ones alone."""
-    if metric is not None and getattr(metric, "kind", "binary") != "binary":
-        return
-    if p.ndim == 1 and (p.dtype.kind not in "fiu" or np.isin(p, (0, 1)).all()):
+def _refuse_labels(p: Any, kind: str) -> None:
+    """Raise an error where predictions are labels in place of forecasts of a kind."""
+    if p.ndim == 1 and columns_of(kind).are_labels(p):
         raise InputError(
             Argument("predictions") + " must be probabilities; got labels, or zeros and ones alone.", hint=_LABELS_HINT
         )
@@ -262,10 +262,11 @@ def calibration_artifacts(*, name: str = "calibration", **options: Any) -> Calla
 
     def calibration(eval_df: Any, builtin_metrics: Any, artifacts_dir: str) -> dict[str, Any]:
         from calibrant.evaluation.evaluate import evaluate
+        from calibrant.forecasts.kinds import forecast_kind
 
-        p = np.asarray(eval_df["prediction"])
-        _refuse_labels(p)
-        result = evaluate(np.asarray(eval_df["target"]), p, **options)
+        y, p = np.asarray(eval_df["target"]), np.asarray(eval_df["prediction"])
+        _refuse_labels(p, forecast_kind(y, p))
+        result = evaluate(y, p, **options)
         log_evaluation(result, name=name)
         return {f"{name}_table": result.to_frame()}
 
@@ -273,8 +274,6 @@ def calibration_artifacts(*, name: str = "calibration", **options: Any) -> Calla
 
 
 # Models
-
-_COLUMNS = {"binary": (["score"], ["probability"]), "point": (["prediction"], ["prediction"])}
 
 
 class CalibratorModel:
@@ -305,16 +304,14 @@ class CalibratorModel:
 def _column_names(calibrator: Any) -> tuple[list[str], list[str]]:
     """Return the names of the columns that a calibrator reads and returns."""
     kind = getattr(calibrator, "kind", None)
-    if kind == "multiclass":
-        names = [str(label) for label in calibrator.classes_.tolist()]
-        return names, names
-    if kind not in _COLUMNS:
+    model_columns = columns_of(kind).model_columns if kind in KINDS else None
+    if model_columns is None:
         raise InputError(
             Argument("calibrator") + " must be a calibrator of scores or of class probabilities, or a recalibrator of "
             f"point predictions, to be a model; got {type(calibrator).__name__}.",
             hint="Log the file of calibrant.save as an artifact, or log a model on features with mlflow.sklearn.",
         )
-    return _COLUMNS[kind]
+    return model_columns(calibrator)
 
 
 def _values(model_input: Any, names: list[str]) -> Any:

@@ -11,7 +11,7 @@ from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.registry import MetricLike, as_metrics
 
-__all__ = ["DEFAULTS", "default_metrics", "panel"]
+__all__ = ["DEFAULTS", "panel"]
 
 DEFAULTS = Defaults(
     margin=0.1,
@@ -19,12 +19,33 @@ DEFAULTS = Defaults(
     largest_margin=2.0,
     n_resamples=499,
     takes_absolute_margin=True,
-    options=("costs", "metrics", "pos_label", *ROW_OPTIONS),
+    options=("costs", "metrics", "n_bins", "pos_label", *ROW_OPTIONS),
 )
 
 
-def default_metrics(*, n_bins: int = 10, alpha: float = 0.05) -> dict[str, Metric]:
-    """Return the metrics of an evaluation, with the number of bins of ECE and ACE and the level of TCE."""
+def panel(
+    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None,
+    *,
+    alpha: float = 0.05,
+    n_bins: int | None = None,
+    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
+) -> dict[str, Metric]:
+    """Return the metrics of an evaluation by name, with the expected calibration cost of each cost.
+
+    `alpha` is the level of TCE among the default metrics, and `n_bins` the number of bins of their ECE and ACE.
+    """
+    if metrics is not None and n_bins is not None:
+        raise InputError(
+            Argument("n_bins") + " must not be given with " + Argument("metrics") + "; got both.",
+            hint="Give the number of bins to the metrics: calibrant.ECE(n_bins=15).",
+        )
+    chosen = _default_metrics(alpha, 10 if n_bins is None else n_bins)
+    if metrics is not None:
+        chosen = {**as_metrics(metrics, "binary")}
+    return chosen | {f"ECC ({name})": ECC(cost) for name, cost in _named(costs).items()}
+
+
+def _default_metrics(alpha: float, n_bins: int) -> dict[str, Metric]:
     return {
         "bias": Bias(),
         "ECE": ECE(n_bins=n_bins),
@@ -33,15 +54,6 @@ def default_metrics(*, n_bins: int = 10, alpha: float = 0.05) -> dict[str, Metri
         "TCE (consistent)": TCE(alpha=alpha, bins=PAVABC.consistent()),
         "Brier": Brier(),
     }
-
-
-def panel(
-    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None,
-    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None,
-) -> dict[str, Metric]:
-    """Return the metrics of an evaluation by name, with the expected calibration cost of each cost."""
-    chosen = default_metrics() if metrics is None else as_metrics(metrics, "binary")
-    return {**chosen} | {f"ECC ({name})": ECC(cost) for name, cost in _named(costs).items()}
 
 
 def _named(costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None) -> dict[str, Cost]:

@@ -20,6 +20,6 @@ DEFAULTS = Defaults(
 )
 
 
-def panel(metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None, costs: Any) -> dict[str, Metric]:
+def panel(metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None, **options: Any) -> dict[str, Metric]:
     """Return the given metrics by name; the default ones are fixed."""
     return {} if metrics is None else as_metrics(metrics, "distribution")

@@ -29,19 +29,19 @@ from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import Settings
 from calibrant.tables.class_table import ClassTable
 
-__all__ = ["evaluate", "multiclass_metrics"]
+__all__ = ["evaluate"]
 
 # Class-wise metrics whose bins follow the data are measured class by class, so they are skipped where entries are more.
 _MAX_ENTRIES = 2_000_000
 
 
-def multiclass_metrics(table: ClassTable) -> dict[str, Metric]:
-    """Return the metrics of an evaluation by default; class-wise ACE and TCE only where entries are few."""
+def _default_metrics(table: ClassTable, alpha: float) -> dict[str, Metric]:
+    """Return the default metrics, with the level of TCE; class-wise ACE and TCE only where entries are few."""
     classwise: list[Any] = [ECE()]
     if table.proba.size <= _MAX_ENTRIES:
-        classwise += [ACE(), TCE()]
+        classwise += [ACE(), TCE(alpha=alpha)]
     found: list[Any] = [ClasswiseMetric(each) for each in classwise]
-    found += [TopLabelMetric(each) for each in (ECE(), ACE(), TCE())]
+    found += [TopLabelMetric(each) for each in (ECE(), ACE(), TCE(alpha=alpha))]
     return {metric.name: metric for metric in [*found, MulticlassBrier(), MulticlassLogLoss()]}
 
 
@@ -55,7 +55,7 @@ def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: b
     judged = _decide(table, settings, cluster)
     judged = judged.without_tests() if few_clusters else judged
     verdict, estimate = judged.verdict, judged.estimate
-    panel: Mapping[str, Metric] = settings.metrics or multiclass_metrics(table)
+    panel: Mapping[str, Metric] = settings.metrics or _default_metrics(table, settings.alpha)
     settings = replace(settings, metrics=panel)
     found = resample_metrics(
         list(panel.values()),
@@ -81,7 +81,7 @@ def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: b
         top_label=(float(np.average(table.confidence, weights=table.weight)), table.accuracy),
         rows_needed=_rows_needed(table, estimate.information, settings),
     )
-    breakdowns = _breakdowns(table, judged.classes, level)
+    breakdowns = _breakdowns(table, judged.classes, settings)
     return Evaluation("multiclass", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
 
 
@@ -108,16 +108,16 @@ def _rows_needed(table: ClassTable, information: float, settings: Settings) -> i
 
 
 def _breakdowns(
-    table: ClassTable, classes: Sequence[ClassDecision], level: float, shown: int = 11
+    table: ClassTable, classes: Sequence[ClassDecision], settings: Settings, shown: int = 11
 ) -> dict[str, Breakdown]:
     """Return the breakdowns of the top label, and of the classes with the largest deviations."""
     top = table.top_label()
-    found = {f"top-label {metric.name}": metric(top) for metric in (ECE(), ACE(), TCE())}
+    found = {f"top-label {metric.name}": metric(top) for metric in (ECE(), ACE(), TCE(alpha=settings.alpha))}
     worst = sorted(classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
     for each in worst[:shown]:
         found[f"class {table.labels[each.label]}"] = ACE()(table.class_table(each.label))
     for breakdown in found.values():
-        breakdown.rate_interval(level)  # stored for diagrams and report
+        breakdown.rate_interval(settings.confidence_level)  # stored for diagrams and report
     return found
 
 

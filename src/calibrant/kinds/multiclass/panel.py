@@ -15,6 +15,6 @@ DEFAULTS = Defaults(
 )
 
 
-def panel(metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None, costs: Any) -> dict[str, Metric]:
+def panel(metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None, **options: Any) -> dict[str, Metric]:
     """Return the given metrics by name; the default ones depend on the table, and so are chosen by its evaluation."""
     return {} if metrics is None else as_multiclass_metrics(metrics)

@@ -32,7 +32,7 @@ from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 from calibrant.results.uncertainty import Interval, Null
 from calibrant.results.verdict import Claim, Deviation, Verdict
 
-__all__ = ["ClassDecision", "Confusion", "ClassesVerdict", "decide_classes"]
+__all__ = ["ClassDecision", "ClassesVerdict", "Confusion", "decide_classes"]
 
 NAME = "class-wise log-odds error"
 FINE_BINS = "class-wise deviation over fine bins"

@@ -1,0 +1,112 @@
+"""Predictive distributions as columns of files: means and standard deviations, quantiles, or samples."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from calibrant._support.errors import Argument, InputError
+from calibrant.kinds.forecast_columns import (
+    ForecastColumns,
+    Model,
+    NamesOfColumns,
+    Option,
+    Reading,
+    check_distinct_keys,
+    keyed_models,
+    matching_columns,
+)
+
+if TYPE_CHECKING:
+    from calibrant.kinds.file_rows import FileRows
+
+__all__ = ["COLUMNS"]
+
+
+def _find_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
+    find = {"mean": _gaussian_models, "quantile": _quantile_models, "sample": _sample_models}[option]
+    return find(given, names)
+
+
+def _gaussian_models(given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
+    """Return one model per mean, with the standard deviation that is given in the same place."""
+    means, deviations = given["mean"], given["sd"]
+    if len(means) != len(deviations):
+        counts = f"got {len(means)} and {len(deviations)}."
+        raise InputError(Argument("mean") + " and " + Argument("sd") + f" must be given equally often; {counts}")
+    if len(set(means)) < len(means):
+        raise InputError(Argument("mean") + f" must name different columns; got {', '.join(means)}.")
+    return tuple(Model(mean, (mean, sd)) for mean, sd in zip(means, deviations, strict=True))
+
+
+def _quantile_models(given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
+    """Return models whose columns are in the order of the levels."""
+    models = keyed_models("quantile", given, names, name="quantiles", form="LEVEL=COLUMN", read=_level)
+    check_distinct_keys("quantile", models, "level")
+    return tuple(map(_sorted_by_level, models))
+
+
+def _level(text: str) -> float:
+    try:
+        level = float(text)
+    except ValueError:
+        level = -1.0
+    if not 0 < level < 1:
+        raise InputError(
+            Argument("quantile") + f" must have a level between 0 and 1, as in 0.05=q05; got {text!r}.", value=text
+        )
+    return level
+
+
+def _sorted_by_level(model: Model) -> Model:
+    pairs = sorted(zip(model.keys, model.columns, strict=True))
+    return Model(model.name, tuple(column for _, column in pairs), tuple(level for level, _ in pairs))
+
+
+def _sample_models(given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
+    """Return one model of all columns that are named, and one model of each pattern."""
+    entries = list(dict.fromkeys(given["sample"]))
+    columns = tuple(entry for entry in entries if "*" not in entry)
+    models = [Model("samples", columns)] if columns else []
+    for pattern in (entry for entry in entries if "*" in entry):
+        if pattern.count("*") > 1:
+            raise InputError(Argument("sample") + f" must have one * at most; got {pattern!r}.", value=pattern)
+        matches = matching_columns("sample", pattern, names())
+        models.append(Model(pattern, tuple(column for column, _ in matches)))
+    return tuple(models)
+
+
+def _check(rows: "FileRows", reading: Reading) -> "FileRows":
+    from calibrant.kinds.file_rows import check_numbers
+
+    return check_numbers(rows, reading)
+
+
+def _forecast(option: str, model: Model, values: Any) -> Any:
+    from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples
+
+    if option == "mean":
+        return Gaussian(values[:, 0], values[:, 1])
+    return Quantiles(model.keys, values) if option == "quantile" else Samples(values)
+
+
+COLUMNS = ForecastColumns(
+    noun="distributions",
+    options=(
+        Option("mean", "Means of normal distributions; with --sd."),
+        Option("sd", "Standard deviations; with --mean.", completes="mean"),
+        Option(
+            "quantile",
+            "Quantiles of distributions: once per level (0.05=q05), or one pattern such as 'q*'; * is the level.",
+            metavar="LEVEL=COLUMN",
+        ),
+        Option(
+            "sample",
+            "Samples of distributions, such as members of an ensemble: columns, or a pattern such as 'member_*'.",
+        ),
+    ),
+    outcome="number",
+    check=_check,
+    forecast=_forecast,
+    find_models=_find_models,
+    is_one_column=False,
+    margin=("distributions 0.01", "Distributions: coverage error."),
+)

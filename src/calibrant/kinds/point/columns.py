@@ -1,0 +1,42 @@
+"""Point predictions as columns of files."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, Option, Reading
+
+if TYPE_CHECKING:
+    from calibrant.kinds.file_rows import FileRows
+
+__all__ = ["COLUMNS"]
+
+
+def _check(rows: "FileRows", reading: Reading) -> "FileRows":
+    from calibrant.kinds.file_rows import check_numbers
+
+    return check_numbers(rows, reading)
+
+
+def _forecast(option: str, model: Model, values: Any) -> Any:
+    from calibrant.forecasts.predictions import Point
+
+    return Point(values)
+
+
+def _metrics(y: Any, prediction: Any, weights: Mapping[str, Any]) -> dict[str, float | None]:
+    from calibrant.metrics.point import mae, mse
+
+    return {"MSE": mse(y, prediction, **weights), "MAE": mae(y, prediction, **weights)}
+
+
+COLUMNS = ForecastColumns(
+    noun="point predictions",
+    options=(Option("point", "Point predictions of a number."),),
+    outcome="number",
+    check=_check,
+    forecast=_forecast,
+    margin=("point predictions 0.05", "Point predictions: bias by bin in standard deviations of the outcome."),
+    audited=lambda model: _forecast("point", model, model.columns[0]),
+    fit=Fit(("linear", "isotonic", "local", "cost"), _metrics, registry="RECALIBRATORS", number_format=".5g"),
+    model_columns=lambda calibrator: (["prediction"], ["prediction"]),
+)
