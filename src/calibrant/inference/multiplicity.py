@@ -1,5 +1,6 @@
 """Adjustment of p-values for multiple tests."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -7,9 +8,10 @@ import numpy as np
 
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
+from calibrant.results.comparison import Difference
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 
-__all__ = ["benjamini_hochberg", "holm", "join_tests"]
+__all__ = ["adjust_differences", "benjamini_hochberg", "holm", "join_tests"]
 
 
 def holm(pvalues: object) -> Floats:
@@ -96,3 +98,15 @@ def join_tests(components: Iterable[TestResult | None]) -> OmnibusTest:
     raw = np.array([test.pvalue for test in tests], dtype=np.float64)
     adjusted = np.where(np.isnan(raw), np.nan, holm(np.where(np.isnan(raw), 1.0, raw)))
     return OmnibusTest({t.name: replace(t, adjusted_pvalue=float(p)) for t, p in zip(tests, adjusted, strict=True)})
+
+
+def adjust_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Return differences with p-values adjusted for the number of models by Holm, metric by metric."""
+    by_metric: dict[str, list[Difference]] = {}
+    for d in differences:
+        by_metric.setdefault(d.metric, []).append(d)
+    found = []
+    for same in by_metric.values():
+        adjusted = holm([d.pvalue for d in same]) if same[0].test else [math.nan] * len(same)
+        found += [replace(d, adjusted_pvalue=float(p)) for d, p in zip(same, adjusted, strict=True)]
+    return tuple(found)

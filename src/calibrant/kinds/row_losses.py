@@ -10,6 +10,7 @@ import numpy as np
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, Note
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
+from calibrant.inference.multiplicity import adjust_differences
 from calibrant.inference.paired import PairedDifference, mean_difference
 from calibrant.inference.squared_deviations import (
     SampledRows,
@@ -24,7 +25,6 @@ from calibrant.results.comparison import (
     Comparison,
     ComparisonTerms,
     Difference,
-    adjust_differences,
     check_score_names,
 )
 from calibrant.results.evaluation import Evaluation

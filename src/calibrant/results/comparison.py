@@ -1,17 +1,15 @@
 """`Comparison`: the result of `compare`, several models on the same rows, and its differences."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
 from calibrant._support.plain_data import frame_from_rows, plain
 from calibrant._support.workers import cached_property
-from calibrant.inference.multiplicity import holm
-from calibrant.inference.paired import PairedDifference
 from calibrant.results.evaluation import SCHEMA_VERSION, Evaluation, to_json_text
 from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.metric_result import MetricResult
@@ -25,7 +23,6 @@ __all__ = [
     "Comparison",
     "ComparisonTerms",
     "Difference",
-    "adjust_differences",
     "check_score_names",
 ]
 
@@ -70,6 +67,16 @@ class ComparisonTerms:
     meaning: str = ""
     tests: tuple[str, ...] = ()
     objection: str = ""
+
+
+class PairedTest(Protocol):
+    """A test of the difference of two models on the same rows."""
+
+    value: float
+
+    @property
+    def pvalue(self) -> float: ...
+    def interval(self, level: float) -> tuple[float, float]: ...
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ class Difference:
         model: str,
         baseline: str,
         metric: str,
-        found: PairedDifference,
+        found: PairedTest,
         level: float,
         *,
         test: str,
@@ -213,18 +220,6 @@ class _SignedDigits:
 
     def range(self, low: float, high: float) -> str:
         return f"{low:+.4g} to {high:+.4g}"
-
-
-def adjust_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Return differences with p-values adjusted for the number of models by Holm, metric by metric."""
-    by_metric: dict[str, list[Difference]] = {}
-    for d in differences:
-        by_metric.setdefault(d.metric, []).append(d)
-    found = []
-    for same in by_metric.values():
-        adjusted = holm([d.pvalue for d in same]) if same[0].test else [math.nan] * len(same)
-        found += [replace(d, adjusted_pvalue=float(p)) for d, p in zip(same, adjusted, strict=True)]
-    return tuple(found)
 
 
 def check_score_names(metrics: Mapping[str, Any], scores: Mapping[str, Any]) -> None:

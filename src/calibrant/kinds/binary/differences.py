@@ -10,6 +10,7 @@ from calibrant._support.arrays import Column
 from calibrant._support.errors import Note
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
+from calibrant.inference.multiplicity import adjust_differences
 from calibrant.inference.paired import (
     bootstrap_difference,
     brier_difference,
@@ -35,7 +36,6 @@ from calibrant.results.comparison import (
     Comparison,
     ComparisonTerms,
     Difference,
-    adjust_differences,
     check_score_names,
 )
 from calibrant.results.evaluation import Evaluation
