@@ -10,6 +10,7 @@ import calibrant as cb
 from calibrant.plots import SegmentDisplay, SegmentMapDisplay
 from calibrant.plots.segment_map import squarified
 from calibrant.results import Audit, Segment
+from calibrant.results.audit import ResidualTerms
 
 
 def audit(*segments):
@@ -73,7 +74,8 @@ def test_tiles_fill_the_rectangle_and_do_not_overlap(sizes):
 
 def test_maps_of_audits_without_segments_and_of_points_are_drawn():
     assert "no miscalibrated segment" in audit().plot_map(fig=Figure()).ax_.get_title(loc="left")
-    numbers = replace(audit(replace(NORTH, kind="point")), kind="point")
+    terms = ResidualTerms("mean_error", "the prediction", is_share=False)
+    numbers = replace(audit(replace(NORTH, terms=terms)), kind="point", terms=terms)
     assert "mean error" in numbers.plot(fig=Figure()).ax_.get_xlabel()
     assert numbers.plot(fig=Figure()).alt_text().startswith("Mean errors")
     assert "0.1 → 0.2" in "".join(text.get_text() for text in numbers.plot_map(fig=Figure(figsize=(9, 5))).ax_.texts)

@@ -23,7 +23,7 @@ from calibrant.cli.options import (
 from calibrant.kinds.forecast_columns import try_pos_label
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.audit.result import Audit
+    from calibrant.results.audit import Audit
 
 __all__ = ["audit", "audit_files", "split_names"]
 

@@ -25,7 +25,7 @@ from calibrant.kinds.base import KINDS
 from calibrant.kinds.forecast_columns import Threshold, columns_of
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.audit.result import Audit
+    from calibrant.results.audit import Audit
     from calibrant.results.evaluation import Evaluation
 
 __all__ = ["Gate", "check", "junit_xml"]

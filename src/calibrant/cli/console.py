@@ -14,8 +14,8 @@ from calibrant.kinds.forecast_columns import columns_of
 from calibrant.results import sentences
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.audit.result import Audit
     from calibrant.metrics.gce import Breakdown
+    from calibrant.results.audit import Audit
     from calibrant.results.comparison import Comparison
     from calibrant.results.evaluation import Evaluation
 

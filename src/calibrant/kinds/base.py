@@ -22,12 +22,15 @@ module            holds
 ================  ==================================================================================================
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["FEWER_RESAMPLES", "KINDS", "ROW_OPTIONS", "Defaults", "Kind", "kind_of"]
+from calibrant.tables.rows import declared_kind
+
+__all__ = ["FEWER_RESAMPLES", "KINDS", "ROW_OPTIONS", "Defaults", "Kind", "kind_of", "named_columns_kind"]
 
 ROW_OPTIONS = ("sample_weight", "frequency", "missing")
 # The default number of replicates where each is slow.
@@ -87,3 +90,8 @@ class Defaults:
     takes_absolute_margin: bool = False
     options: tuple[str, ...] = ROW_OPTIONS
     resamples_groups: bool = True
+
+
+def named_columns_kind(forecast: Any) -> str:
+    """Return the kind of a forecast that names columns of a file: classes have a mapping of their columns."""
+    return declared_kind(forecast) or ("multiclass" if isinstance(forecast, Mapping) else "binary")

@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from calibrant.evaluation.audit.result import Audit, Segment
 from calibrant.plots._canvas import draw_title, shorten, single_axes
 from calibrant.plots._palette import MODELS, REJECTED, blend
+from calibrant.results.audit import Audit, Segment
 
 __all__ = ["SegmentDisplay"]
 
@@ -132,10 +132,10 @@ class SegmentDisplay:
         reach = 1.1 * max(ends, default=1.0)
         ax.set_xlim(-reach, reach)
         error = self.audit.error_name.replace("log_odds", "log-odds").replace("_", " ")
-        ax.set_xlabel(f"{error}{', prediction less outcome' if self.audit.kind == 'point' else ''}")
+        ax.set_xlabel(f"{error}{', prediction less outcome' if not self.audit.terms.is_share else ''}")
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        sides = ("overestimated", "underestimated")[:: -1 if self.audit.kind == "point" else 1]
+        sides = ("overestimated", "underestimated")[:: 1 if self.audit.terms.is_share else -1]
         small = f"{sides[0]} to the left, {sides[1]} to the right; {100 * self.audit.confidence_level:g} % CI"
         draw_title(ax, self.audit.verdict[:1].upper() + self.audit.verdict[1:], small if shown else "")
 
@@ -165,13 +165,13 @@ class SegmentDisplay:
         str
             The text for readers who cannot see the figure.
         """
-        form = "+.3g" if self.audit.kind == "point" else "+.2f"
+        form = self.audit.terms.error_format
         each = "; ".join(f"{s.rule}: {s.error:{form}}" for s in self.segments)
-        name = "Mean errors" if self.audit.kind == "point" else "Log-odds errors"
+        name = "Log-odds errors" if self.audit.terms.is_share else "Mean errors"
         return f"{name} of segments ({self.audit.verdict}){': ' + each if each else ''}."
 
 
 def _means(segment: Segment) -> str:
-    if segment.kind == "point":
+    if not segment.terms.is_share:
         return f"{segment.predicted:.4g} predicted, {segment.observed:.4g} observed"
     return f"{100 * segment.predicted:.3g} % predicted, {100 * segment.observed:.3g} % observed"

@@ -12,9 +12,9 @@ from matplotlib.patches import Rectangle
 
 from calibrant._support.formatting import printable
 from calibrant._support.plain_data import frame_from_columns
-from calibrant.evaluation.audit.result import Audit, Segment
 from calibrant.plots._canvas import draw_title, shorten, single_axes
 from calibrant.plots._palette import MODELS, REJECTED, blend
+from calibrant.results.audit import Audit, Segment
 
 __all__ = ["SegmentMapDisplay"]
 
@@ -123,7 +123,7 @@ class SegmentMapDisplay:
         strength = 1.0 if not np.isfinite(segment.error) else abs(segment.error) / largest
         colour = UNDER if segment.direction == "underestimates" else OVER
         self._add(tile, colour, 0.2 + 0.4 * strength, f"segment-tile-{place + 1}")
-        if segment.kind == "point":
+        if not segment.terms.is_share:
             means = f"{segment.predicted:.4g} → {segment.observed:.4g}"
         else:
             means = f"{100 * segment.predicted:.3g} → {100 * segment.observed:.3g} %"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant._support.file_writing import write_file
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.audit.result import Audit
+    from calibrant.results.audit import Audit
     from calibrant.results.comparison import Comparison
     from calibrant.results.evaluation import Evaluation
 

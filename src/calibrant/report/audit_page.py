@@ -6,8 +6,8 @@ from typing import Any
 
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import printable
-from calibrant.evaluation.audit.result import Audit, Segment
 from calibrant.report.templates import inline_figure, new_canvas, render
+from calibrant.results.audit import Audit, Segment
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sizes import mean_score, n_rows
 from calibrant.versions import __version__

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant._support.errors import InputError
-from calibrant.evaluation.audit.result import Audit
 from calibrant.report.advice import EXAMPLE_ROWS, advice
 from calibrant.report.audit_page import audit_sections
 from calibrant.report.meaning import meaning
@@ -22,6 +21,7 @@ from calibrant.report.sliders import script_data, sliders
 from calibrant.report.templates import SafeText, render
 from calibrant.report.verdict_sentences import joint_sentence, joint_tone, verdict_sentence, verdict_tone
 from calibrant.results import sentences
+from calibrant.results.audit import Audit
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 from calibrant.versions import __version__

@@ -1,7 +1,4 @@
-from calibrant.evaluation.audit.conditions import Condition as Condition
 from calibrant.evaluation.audit.multicalibration_error import MulticalibrationError as MulticalibrationError
-from calibrant.evaluation.audit.result import Audit as Audit
-from calibrant.evaluation.audit.result import Segment as Segment
 from calibrant.evaluation.decision_curves import DecisionCurve as DecisionCurve
 from calibrant.evaluation.decisions import DecisionResult as DecisionResult
 from calibrant.evaluation.decisions import Decisions as Decisions
@@ -17,6 +14,9 @@ from calibrant.kinds.multiclass.details import MulticlassDetails as MulticlassDe
 from calibrant.kinds.multiclass.verdict import ClassDecision as ClassDecision
 from calibrant.kinds.point.details import PointDetails as PointDetails
 from calibrant.metrics.rejection_profile import RejectionProfile as RejectionProfile
+from calibrant.results.audit import Audit as Audit
+from calibrant.results.audit import Segment as Segment
+from calibrant.results.audit_conditions import Condition as Condition
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
 from calibrant.results.evaluation import Evaluation as Evaluation

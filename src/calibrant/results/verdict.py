@@ -193,8 +193,9 @@ class Verdict:
     --------
     >>> import calibrant as cb
     >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [500, 500, 500], [90, 190, 330])
-    >>> cb.evaluate(table).decision
-    Verdict(miscalibrated (overconfident): omnibus test p = 1e-23, log-odds error 0.57 (95 % CI 0.46 to 0.68), margin 0.1)
+    >>> decision = cb.evaluate(table).decision
+    >>> decision.verdict, decision.direction, decision.pvalue < 0.001, decision.deviation.within
+    ('miscalibrated', 'overconfident', True, False)
     """
 
     omnibus: OmnibusTest

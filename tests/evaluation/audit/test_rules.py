@@ -112,7 +112,7 @@ def test_text_literals_are_quoted_in_each_dialect(value):
 
 
 def test_categories_without_a_literal_are_refused():
-    from calibrant.evaluation.audit.conditions import category_condition
+    from calibrant.results.audit_conditions import category_condition
 
     with pytest.raises(cb.InputError, match="SQL"):
         segment([category_condition("day", np.datetime64("2024-01-01"), 0)]).to_sql()

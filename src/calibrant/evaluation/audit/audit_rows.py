@@ -1,6 +1,6 @@
 """Reading of rows for an audit: outcomes, forecasts that have residuals, and features."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,42 +14,33 @@ from calibrant._support.errors import Argument, InputError
 from calibrant.evaluation.audit.features import COARSE_CODES, FeatureCodes, count_feature
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.forecasts.kinds import forecast_kind
-from calibrant.forecasts.predictions import Point
-from calibrant.tables.class_table import ClassProbabilities, used_rows
-from calibrant.tables.mean_table import ONE_COLUMN, check_means
+from calibrant.kinds.base import Kind, kind_of
 from calibrant.tables.rows import Rows, several_columns
-from calibrant.tables.score_table import ScoreTable, check_scores
+from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["AUDITED_KINDS", "FORECAST_FEATURES", "check_kind", "name_forecast_features", "read_rows", "split_units"]
+__all__ = ["audited_kind", "check_audit_options", "encode_rows", "name_forecast_features", "read_rows", "split_units"]
 
-# For each kind with residuals, the features that describe the forecast.
-FORECAST_FEATURES = {
-    "binary": ("score",),
-    "multiclass": ("predicted label", "top-label probability"),
-    "point": ("prediction",),
-}
-AUDITED_KINDS = tuple(FORECAST_FEATURES)
 _SPLIT = 2**16  # units that are divided into halves at once
 
 
-def check_kind(kind: str) -> str:
+def audited_kind(name: str) -> Kind:
     """Return a kind of forecast that has residuals; others are an error."""
-    if kind in AUDITED_KINDS:
-        return kind
-    hint = {
-        "labels": "Labels have no residuals: pass class probabilities.",
-        "distribution": "Pass its means as cb.Point(mean).",
-    }[kind]
-    raise InputError(
-        Argument("forecast")
-        + f" must be scores of an event, class probabilities (n, K) or cb.Point; got the kind {kind!r}.",
-        hint=hint,
-    )
+    kind = kind_of(name)
+    hint = getattr(kind.audit, "NOT_AUDITED", None)
+    if hint is not None:
+        raise InputError(
+            Argument("forecast")
+            + f" must be scores of an event, class probabilities (n, K) or cb.Point; got the kind {name!r}.",
+            hint=hint,
+        )
+    return kind
 
 
-def name_forecast_features(kind: str, features: Sequence[str]) -> list[str]:
-    """Return the names of the features that describe the forecast, different from those of the features."""
-    return [f"forecast's {name}" if name in features else name for name in FORECAST_FEATURES[kind]]
+def check_audit_options(kind: Kind, given: Mapping[str, Any]) -> None:
+    """Raise an error if an option is given that the kind does not have."""
+    for name, value in given.items():
+        if value is not None and name not in kind.audit.OPTIONS:
+            raise InputError(Argument(name) + f" must be omitted for forecasts of kind {kind.name!r}; got {value!r}.")
 
 
 def read_rows(
@@ -69,16 +60,26 @@ def read_rows(
             "a mapping or nothing.",
             hint="An audit needs the features of each row.",
         )
-    kind = check_kind(forecast_kind(y_true, forecast))
-    if classes is not None and kind != "multiclass":
-        raise InputError(Argument("classes") + f" must be given with class probabilities only; got the kind {kind!r}.")
-    if options.get("pos_label") is not None and kind != "binary":
-        raise InputError(Argument("pos_label") + f" must be given with scores only; got the kind {kind!r}.")
+    kind = audited_kind(forecast_kind(y_true, forecast))
+    check_audit_options(kind, {"classes": classes, "pos_label": options.get("pos_label")})
     columns = _feature_columns(features, y_true)
-    rows, described, kept = _READERS[kind](y_true, forecast, next(iter(columns.values())), cluster, classes, options)
+    column, labels = kind.audit.forecast_column(forecast, classes)
+    options = {name: value for name, value in options.items() if name != "pos_label" or name in kind.audit.OPTIONS}
+    options |= kind.audit.READING
+    rows, described = kind.audit.check(
+        _with_positions(y_true, column, next(iter(columns.values())), cluster, options), labels
+    )
+    kept = rows.forecasts[-1].values
+    rows = replace(rows, forecasts=rows.forecasts[:1])
     _columns.check_lengths([_length(rows), *columns.values()])
-    own = dict(zip(name_forecast_features(kind, list(columns)), described, strict=True))
-    return encode_rows(kind, rows, {name: column.part(kept) for name, column in columns.items()}, own, seed)
+    named = dict(zip(name_forecast_features(kind.name, list(columns)), described, strict=True))
+    return encode_rows(kind.name, rows, {name: c.part(kept) for name, c in columns.items()}, named, seed)
+
+
+def name_forecast_features(kind: str, features: Sequence[str]) -> list[str]:
+    """Return the names of the features that describe the forecast, different from those of the features."""
+    own = kind_of(kind).audit.FEATURES
+    return [f"forecast's {name}" if name in features else name for name in own]
 
 
 def _feature_columns(features: Any, y_true: Column) -> dict[str, ColumnData]:
@@ -122,56 +123,6 @@ def _with_positions(
 ) -> Rows:
     positions = _Positions(feature.name, np.arange(len(feature)))
     return Rows.read(y_true, {"forecast": forecast, "features": positions}, cluster=cluster, **options)
-
-
-_Read = tuple[Rows, list[ColumnData], Ints]
-
-
-def _read_scores(
-    y_true: Column, forecast: Any, feature: ColumnData, cluster: Column | None, classes: Any, options: Mapping[str, Any]
-) -> _Read:
-    used = check_scores(_with_positions(y_true, forecast, feature, cluster, options))
-    score, places = used.forecasts
-    return replace(used, forecasts=(score,)), [score], places.values
-
-
-def _read_points(
-    y_true: Column, forecast: Any, feature: ColumnData, cluster: Column | None, classes: Any, options: Mapping[str, Any]
-) -> _Read:
-    values = forecast.y_pred if isinstance(forecast, Point) else forecast
-    options = {name: value for name, value in options.items() if name != "pos_label"}
-    used = check_means(_with_positions(y_true, values, feature, cluster, {**options, "hint": ONE_COLUMN}))
-    prediction, places = used.forecasts
-    return replace(used, forecasts=(prediction,)), [prediction], places.values
-
-
-def _read_classes(
-    y_true: Column, forecast: Any, feature: ColumnData, cluster: Column | None, classes: Any, options: Mapping[str, Any]
-) -> _Read:
-    proba = ClassProbabilities.read(forecast)
-    options = {name: value for name, value in options.items() if name != "pos_label"}
-    used = used_rows(_with_positions(y_true, proba, feature, cluster, options))
-    rows, described = top_label_rows(used, proba.class_names(classes))
-    return rows, described, used.forecasts[1].values
-
-
-def top_label_rows(used: Rows, labels: Sequence[Any]) -> tuple[Rows, list[ColumnData]]:
-    """Return rows of the top label, whose outcome is whether it occurred, and the features that describe it."""
-    matrix = used.forecasts[0].matrix
-    best = np.argmax(matrix, axis=1)
-    code = _columns.codes(used.y, list(labels), "classes")
-    names = np.empty(len(labels), dtype=object)
-    names[:] = list(labels)
-    score = ColumnData("top-label probability", matrix[np.arange(best.size), best], None, used.forecasts[0].marks.notes)
-    y = replace(used.y, values=(code == best).astype(np.int8))
-    return replace(used, y=y, forecasts=(score,)), [ColumnData("predicted label", names[best], None), score]
-
-
-_READERS: dict[str, Callable[..., _Read]] = {
-    "binary": _read_scores,
-    "multiclass": _read_classes,
-    "point": _read_points,
-}
 
 
 def encode_rows(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from calibrant._support.arrays import Floats
 from calibrant._support.columns import ColumnData, encode, sort_labels
 from calibrant._support.errors import InputError
-from calibrant.evaluation.audit.conditions import (
+from calibrant.results.audit_conditions import (
     Condition,
     category_condition,
     interval_runs,

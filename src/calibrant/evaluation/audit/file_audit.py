@@ -15,21 +15,23 @@ from calibrant._support.columns import ColumnData, encode, sort_labels
 from calibrant._support.errors import Argument, InputError, Note, join_notes, known_keywords
 from calibrant._support.file_writing import reserve, temporary_writes
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant.evaluation.audit.audit_rows import name_forecast_features, split_units, top_label_rows
+from calibrant.evaluation.audit.audit_rows import (
+    audited_kind,
+    check_audit_options,
+    name_forecast_features,
+    split_units,
+)
 from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter, changed_error
 from calibrant.evaluation.audit.residual_blocks import AuditRows
-from calibrant.evaluation.audit.result import Audit
 from calibrant.evaluation.audit.segment_audit import audit_sample, check_settings
-from calibrant.forecasts.predictions import Point
 from calibrant.ingest.counting import BatchLabels, Weighting
 from calibrant.ingest.files import Batch, FileReader, Paths, find_files
 from calibrant.ingest.formats import File, Format
 from calibrant.ingest.table_counter import check_name, check_names
 from calibrant.ingest.text_files import number_keys, parse_number
-from calibrant.tables.class_table import ClassProbabilities, used_rows
-from calibrant.tables.mean_table import check_means
+from calibrant.kinds.base import kind_of, named_columns_kind
+from calibrant.results.audit import Audit
 from calibrant.tables.rows import Missing, Rows, missing_note
-from calibrant.tables.score_table import check_scores
 
 __all__ = ["audit_scan"]
 
@@ -155,24 +157,27 @@ class _Source:
         missing: Missing,
     ) -> "_Source":
         """Check the names."""
-        kind, labels, columns = "binary", (), p
-        if isinstance(p, Point):
-            kind, columns = "point", p.y_pred
-        elif isinstance(p, Mapping):
-            kind, labels, columns = "multiclass", tuple(p), list(p.values())
+        kind = audited_kind(named_columns_kind(p))
+        columns, labels = (
+            kind.audit.forecast_column(p, None) if not isinstance(p, Mapping) else (list(p.values()), tuple(p))
+        )
         names = check_names(columns, "p")
         check_name(y, "y")
-        if kind != "multiclass" and len(names) > 1:
+        if not labels and len(names) > 1:
             raise InputError(
                 Argument("p") + f" must be one column, cb.Point(column), or a mapping of classes; got {names}.",
                 hint="Audit each model by itself.",
             )
-        if pos_label is not None and kind != "binary":
-            raise InputError(Argument("pos_label") + f" must be given with scores only; got the kind {kind!r}.")
+        check_audit_options(kind, {"pos_label": pos_label})
         _columns.check_one_weight(sample_weight, frequency)
         weighting = Weighting.named(sample_weight, frequency)
         own = tuple(check_names(features, "features"))
-        return cls(kind, y, tuple(names), labels, own, weighting, cluster, pos_label, missing)
+        return cls(kind.name, y, tuple(names), labels, own, weighting, cluster, pos_label, missing)
+
+    @property
+    def _audit(self) -> Any:
+        """How rows of this kind of forecast are audited."""
+        return kind_of(self.kind).audit
 
     @property
     def names(self) -> list[str]:
@@ -185,7 +190,7 @@ class _Source:
         """Return the reader of the files."""
         files = find_files(paths, format)
         numbers = [*self.forecasts, *([] if self.weighting is None else [self.weighting.name])]
-        numbers += [self.y] if self.kind == "point" else []
+        numbers += [] if self._audit.TERMS.is_share else [self.y]
         first = FileReader(files, self.names, numbers, memory_limit)
         if all(file.format == "parquet" for file in files):
             return first
@@ -199,7 +204,7 @@ class _Source:
     ) -> Iterator[tuple[Rows, dict[str, ColumnData], Rows]]:
         """Yield the used rows of each batch, their features, and the rows that were read."""
         described = name_forecast_features(self.kind, self.features)
-        as_numbers = self.kind == "binary" and not isinstance(self.pos_label, str)
+        as_numbers = "pos_label" in self._audit.OPTIONS and not isinstance(self.pos_label, str)
         for batch in reader.batches(progress, labels=as_numbers):
             reader.check_labels()
             y = batch[self.y]
@@ -216,10 +221,7 @@ class _Source:
 
     def _rows(self, batch: Batch, y: ColumnData) -> Rows:
         weight = None if self.weighting is None else batch[self.weighting.name]
-        forecast: Any = batch[self.forecasts[0]]
-        if self.kind == "multiclass":
-            matrix = [np.where(c.mask, np.nan, c.values) for c in (_columns.numbers(batch[n]) for n in self.forecasts)]
-            forecast = ClassProbabilities.read(np.column_stack(matrix), "p")
+        forecast = self._audit.batch_forecast([batch[name] for name in self.forecasts])
         places = ColumnData("rows", np.arange(len(y)), None)
         return Rows(
             y,
@@ -235,15 +237,9 @@ class _Source:
         """Return validated rows and the columns that describe the forecast; the last forecast are positions."""
         places = rows.forecasts[1]
         marked = replace(rows, forecasts=(rows.forecasts[0], _Places(places.values)))
-        if self.kind == "point":
-            used = check_means(marked)
-            return used, [used.forecasts[0]]
-        if self.kind == "binary":
-            used = check_scores(marked)
-            return used, [used.forecasts[0]]
-        used = used_rows(marked)
-        top, described = top_label_rows(used, _as_labels(self.labels, used.y))
-        return replace(top, forecasts=(*top.forecasts, used.forecasts[1])), described
+        labels = _as_labels(self.labels, marked.y) if self.labels else ()
+        checked: tuple[Rows, list[ColumnData]] = self._audit.check(marked, labels)
+        return checked
 
     def count(self, reader: FileReader, progress: bool | None) -> _Counted:
         """Read the files for the first time."""

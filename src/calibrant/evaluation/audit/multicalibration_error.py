@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -10,15 +10,14 @@ import numpy as np
 from numpy.random import SeedSequence, default_rng
 
 from calibrant._support.arrays import Bools, Floats, Ints
-from calibrant._support.formatting import format_pvalue
-from calibrant._support.plain_data import plain
 from calibrant._support.progress import progress_bar
 from calibrant.evaluation.audit.features import COARSE_CODES
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.inference.interval_methods import quantiles
 from calibrant.inference.nulls import resampling_pvalue
+from calibrant.results.audit import MulticalibrationError
 
-__all__ = ["MulticalibrationError", "multicalibration_error"]
+__all__ = ["multicalibration_error"]
 
 MOST_SEGMENTS = 5_000
 MOST_ROWS = 1_000_000  # more rows are sampled
@@ -31,91 +30,6 @@ LEAST_NULL_ROWS = 2_000
 _AT_ONCE = 100  # replicates
 _SIGNS = (-1.0, 1.0, 0.5)  # two values with mean 0 and variance 1, and the probability of the first
 _MAMMEN = ((1 - 5**0.5) / 2, (1 + 5**0.5) / 2, (5 + 5**0.5) / 10)  # the same with a third moment of 1
-
-
-@dataclass(frozen=True)
-class MulticalibrationError:
-    r"""The largest cumulative calibration error of segments, in standard deviations; see `calibrant.audit`.
-
-    With the rows of a segment s in order of score, :math:`C_j = \sum_{i \le j} w_i (y_i - p_i)` and :math:`\sigma_s^2 =
-    \sum w_i^2 p_i (1 - p_i)`, it is the largest :math:`(\max_j C_j - \min_j C_j) / \sigma_s` over all segments,
-    multiplied by the standard deviation of all rows, :math:`\sigma / \sum w_i`. `sigma` is the value before this
-    multiplication. Segments are all rows and the combinations of conditions on features, whose three values are the
-    thirds of numbers, and the two most common categories and the others (Guy, Haimovich, Linder, Okati, Perini, Tax and
-    Tygert 2025; MCGrad computes the same value). For numbers the variance is half the mean squared difference of
-    residuals that are neighbours in the order of predictions.
-
-    Attributes
-    ----------
-    value, sigma : float
-        In units of the score, and in standard deviations.
-    expected, low, high : float
-        Mean and range of the value if the forecast is calibrated.
-    pvalue : float
-        Share of replicates of a calibrated forecast with a value at least as large. Unlike the smallest p-value of the
-        segments it accounts for their number.
-    segment : str
-        The segment with the largest error.
-    n_rows, n_segments, n_resamples : int
-        Numbers of rows (at most a million, drawn at random), segments and replicates.
-    replicates : ndarray
-        Values under calibration.
-
-    See Also
-    --------
-    audit, Multicalibrator
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import calibrant as cb
-    >>> rng = np.random.default_rng(0)
-    >>> region = rng.integers(0, 3, 6_000)
-    >>> p = rng.uniform(0.2, 0.8, 6_000)
-    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
-    >>> error = found.multicalibration_error
-    >>> error.segment, error.value > error.high, error.pvalue < 0.05
-    ('region = 2', True, True)
-    """
-
-    value: float
-    sigma: float
-    expected: float
-    low: float
-    high: float
-    pvalue: float
-    segment: str
-    n_rows: int
-    n_segments: int
-    n_resamples: int
-    replicates: Floats = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
-
-    def __float__(self) -> float:
-        return self.value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields but the replicates as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
-
-    def sentence(self) -> str:
-        """Return the value and what is expected of a calibrated forecast in one sentence.
-
-        Returns
-        -------
-        str
-            The sentence that a printed audit shows.
-        """
-        if not self.n_segments:
-            return "Multicalibration error: undefined, because no segment has a variance."
-        text = f"Multicalibration error {self.value:.3g} ({self.sigma:.2f} standard deviations, in {self.segment})"
-        limits = f"expected if calibrated {self.expected:.3g}, {self.low:.3g} to {self.high:.3g}"
-        return f"{text}; {limits}; p {format_pvalue(self.pvalue)}."
 
 
 def multicalibration_error(
@@ -209,7 +123,7 @@ def _residuals(sample: AuditRows, place: Ints, scores: _Scores | None = None) ->
     number, value, variance, _ = sample.residuals(place)
     if scores is not None and scores.spread is not None:
         return number, value, number * scores.spread[scores.groups(place)]
-    if sample.kind != "point":
+    if sample.terms.is_share:
         score = np.asarray(sample.rows.forecasts[0].values)[place]
         variance = np.where((score > 0) & (score < 1), variance, 0.0)
     return number, value, variance
@@ -263,7 +177,7 @@ def _reach(path: Floats) -> Floats:
 
 def _defined_variance(sample: AuditRows, each: tuple[int, ...], size: int) -> Floats:
     """Return the variance of the sum of residuals of each segment, by the definition of the error."""
-    if sample.kind == "point":
+    if not sample.terms.is_share:
         return _neighbour_variance(sample, each, size)
     variance = np.zeros(size)
     for place in sample.places(None):
@@ -290,7 +204,7 @@ def _scale(sample: AuditRows) -> float:
         weight = sample.rows.weight
         variance += float(_residuals(sample, place)[2].sum())
         total += place.size if weight is None else float(weight.values[place].sum())
-    if sample.kind == "point":
+    if not sample.terms.is_share:
         variance = float(_neighbour_variance(sample, (), 1)[0])
     return math.sqrt(variance) / total
 
@@ -372,7 +286,7 @@ class _Drawing:
     def replicates(self, rng: np.random.Generator, count: int) -> Floats:
         """Return residuals of a calibrated forecast, rows x replicates."""
         rows, score = self.sample.rows, self.score[:, None]
-        if self.cluster is None and not rows.importance and self.sample.kind != "point":
+        if self.cluster is None and not rows.importance and self.sample.terms.is_share:
             if rows.weight is None:
                 return np.asarray((rng.random((self.score.size, count)) < score) - score)
             number = rows.weight.values[self.place].astype(np.int64)[:, None]

@@ -9,6 +9,8 @@ import numpy as np
 from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.workers import cached_property
 from calibrant.evaluation.audit.features import Codes, FeatureCodes
+from calibrant.kinds.base import kind_of
+from calibrant.results.audit import ResidualTerms
 from calibrant.tables.rows import Rows
 
 __all__ = ["AuditRows", "Half", "ResidualBlocks", "RowBlock", "Rule", "rule_text"]
@@ -18,7 +20,6 @@ Half = int | None  # 0 and 1 are the halves of the rows, None is all of them
 
 BLOCK = 2**16  # rows
 MOST_KEPT = 4_000_000  # rows whose residuals stay in memory
-LEAST_SCORE = 1e-200  # of a variance by which squares are divided
 
 
 def rule_text(features: Sequence[FeatureCodes], rule: Rule) -> str:
@@ -81,7 +82,7 @@ class AuditRows:
     Attributes
     ----------
     kind : str
-        "binary", "multiclass" (the top label) or "point".
+        Name of the kind of forecast.
     rows : Rows
         Outcomes (0 and 1, or numbers), and the score or prediction.
     features : tuple of FeatureCodes
@@ -104,6 +105,12 @@ class AuditRows:
         return len(self.rows)
 
     @property
+    def terms(self) -> ResidualTerms:
+        """How residuals of this kind are described."""
+        terms: ResidualTerms = kind_of(self.kind).audit.TERMS
+        return terms
+
+    @property
     def size(self) -> int:
         """Number of rows, counted by their frequency."""
         weight = self.rows.weight
@@ -112,7 +119,7 @@ class AuditRows:
     @property
     def has_skewed_errors(self) -> bool:
         """Whether errors may be skewed in an unknown way: numbers, and weights, which may depend on the outcome."""
-        return self.kind == "point" or self.rows.importance
+        return not self.terms.is_share or self.rows.importance
 
     @cached_property
     def means(self) -> tuple[float, float]:
@@ -158,17 +165,12 @@ class AuditRows:
     def residuals(self, place: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         """Return number of rows, residuals, their variances, and the change of residuals by a shift of the forecast.
 
-        The variance of probabilities is p (1 - p), and a shift is one of their log-odds; impossible outcomes, with
-        scores of 0 and 1, have the variance 1. Numbers have the squared residual as variance.
+        Variances and changes are those of the kind of forecast.
         """
         rows = self.rows
         score = np.asarray(rows.forecasts[0].values[place], dtype=np.float64)
         residual = np.asarray(rows.y.values[place], dtype=np.float64) - score
-        if self.kind == "point":
-            variance, slope = residual**2, np.ones(score.size)
-        else:
-            variance = np.where(score > 0, np.maximum(score, LEAST_SCORE), 0.0) * (1 - score)
-            variance = slope = np.where(variance > 0, variance, residual**2)
+        variance, slope = kind_of(self.kind).audit.residual_terms(score, residual)
         if rows.weight is None:
             return np.ones(score.size), residual, variance, slope
         w = np.asarray(rows.weight.values[place], dtype=np.float64)

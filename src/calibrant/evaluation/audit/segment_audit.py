@@ -1,23 +1,24 @@
 """`audit`: find the segments of rows in which a forecast is miscalibrated, and test them on other rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from calibrant._support.arrays import Bools, Column
+from calibrant._support.arrays import Bools, Column, Ints
 from calibrant._support.columns import encode
 from calibrant._support.errors import Argument, InputError, check_count, check_resample_count, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.audit.audit_rows import read_rows
 from calibrant.evaluation.audit.multicalibration_error import multicalibration_error
-from calibrant.evaluation.audit.residual_blocks import AuditRows, ResidualBlocks, Rule, rule_text
-from calibrant.evaluation.audit.result import Audit, Segment
+from calibrant.evaluation.audit.residual_blocks import AuditRows, Half, ResidualBlocks, Rule, rule_text
 from calibrant.evaluation.audit.search import explained, search
 from calibrant.evaluation.audit.search_notes import search_notes
-from calibrant.evaluation.audit.segment_tests import SegmentTest, assess_segment
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.resampling import MIN_CLUSTERS
+from calibrant.kinds.base import kind_of
+from calibrant.kinds.residuals import SegmentTest
+from calibrant.results.audit import Audit, Segment
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["audit", "audit_sample", "check_settings"]
@@ -145,7 +146,7 @@ def audit_sample(
     found: list[tuple[Rule, SegmentTest]] = []
     for half in (0, 1):
         chosen = _search(sample, half, depth, settings["min_rows"], progress)
-        found += [(rule, assess_segment(sample, rule, 1 - half, level)) for rule in chosen]
+        found += [(rule, _assess(sample, rule, 1 - half, level)) for rule in chosen]
     adjusted = holm([test.pvalue for _, test in found])
     shown: dict[Rule, tuple[SegmentTest, float]] = {}
     for (rule, test), pvalue in sorted(
@@ -169,11 +170,30 @@ def audit_sample(
         alpha=alpha,
         confidence_level=level,
         kind=sample.kind,
+        terms=sample.terms,
         multicalibration_error=error,
         notes=(*sample.rows.notes, *search_notes(sample, _least_rows(sample.size / 2, settings["min_rows"]))),
         predicted=sample.means[0],
         observed=sample.means[1],
     )
+
+
+def _assess(sample: AuditRows, rule: Rule, half: Half, level: float) -> SegmentTest:
+    """Test a rule on the rows of a half, which did not choose it."""
+    test: SegmentTest = kind_of(sample.kind).audit.assess(
+        sample.rows, _rule_places(sample, rule, half), level, sample.skewness
+    )
+    return test
+
+
+def _rule_places(sample: AuditRows, rule: Rule, half: Half) -> Iterable[Ints]:
+    """Yield the positions of the rows of a rule, block by block."""
+    for place in sample.places(half):
+        rows = np.ones(place.size, dtype=bool)
+        for feature, condition in rule:
+            rows &= sample.lookups[feature][condition][sample.codes[feature][place]]
+        if rows.any():
+            yield place[rows]
 
 
 def _check_clusters(sample: AuditRows) -> None:
@@ -223,7 +243,7 @@ def _segments(sample: AuditRows, shown: dict[Rule, tuple[SegmentTest, float]]) -
             n_new_rows=int(new[i]),
             overlaps=next((texts[j] for j in range(i) if _overlap(common, i, j)), None),
             conditions=tuple(sample.features[f].conditions[c] for f, c in rule),
-            kind=sample.kind,
+            terms=sample.terms,
         )
         for i, (rule, gain) in enumerate(gains.items())
     )

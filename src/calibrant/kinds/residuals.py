@@ -1,4 +1,4 @@
-"""Tests of one segment: calibration in the large of probabilities, mean error of numbers."""
+"""Residuals of forecasts, as an audit searches and tests them; kinds of forecast share these functions."""
 
 import math
 from collections.abc import Iterable
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.arrays import Ints
-from calibrant.evaluation.audit.residual_blocks import AuditRows, Half, Rule
+from calibrant._support.arrays import Floats, Ints
 from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.design import Design
 from calibrant.inference.levels import calibration_in_the_large
@@ -18,10 +17,11 @@ from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, add_tables, count_checked
 
-__all__ = ["SegmentTest", "assess_segment", "rule_places"]
+__all__ = ["SegmentTest", "assess_numbers", "assess_probabilities", "bernoulli_terms"]
 
 MOST_SCORES = 2**20  # distinct scores of a segment beyond which they are rounded
 RESOLUTION = 2**-20
+LEAST_SCORE = 1e-200  # of a variance by which squares are divided
 
 
 @dataclass(frozen=True)
@@ -36,27 +36,32 @@ class SegmentTest:
     pvalue: float = 1.0
 
 
-def rule_places(sample: AuditRows, rule: Rule, half: Half) -> Iterable[Ints]:
-    """Yield the positions of the rows of a rule, block by block."""
-    for place in sample.places(half):
-        rows = np.ones(place.size, dtype=bool)
-        for feature, condition in rule:
-            rows &= sample.lookups[feature][condition][sample.codes[feature][place]]
-        if rows.any():
-            yield place[rows]
+def bernoulli_terms(score: Floats, residual: Floats) -> tuple[Floats, Floats]:
+    """Return the variance of the residuals of probabilities, and their change by a shift of the log-odds.
+
+    Both are p (1 - p); impossible outcomes, with scores of 0 and 1, have the variance 1.
+    """
+    variance = np.where(score > 0, np.maximum(score, LEAST_SCORE), 0.0) * (1 - score)
+    variance = np.where(variance > 0, variance, residual**2)
+    return variance, variance
 
 
-def assess_segment(sample: AuditRows, rule: Rule, half: Half, level: float) -> SegmentTest:
-    """Test a rule on the rows of a half, which did not choose it."""
-    places = rule_places(sample, rule, half)
-    if sample.kind != "point" and sample.rows.cluster is None:
-        table = _count(sample.rows, places)
+def assess_probabilities(rows: Rows, places: Iterable[Ints], level: float, skewness: float) -> SegmentTest:
+    """Test calibration in the large of the rows at these places."""
+    if rows.cluster is None:
+        table = _count(rows, places)
         return SegmentTest() if table is None else _test_scores(Design(table), level)
     every = list(places)
-    if not every:
-        return SegmentTest()
-    rows = sample.rows.part(np.concatenate(every))
-    return _test_numbers(rows, level, sample.skewness) if sample.kind == "point" else _test_clusters(rows, level)
+    return _test_clusters(rows.part(np.concatenate(every)), level) if every else SegmentTest()
+
+
+def assess_numbers(rows: Rows, places: Iterable[Ints], level: float, skewness: float) -> SegmentTest:
+    """Test the mean error, prediction less outcome, of the rows at these places.
+
+    Skewed errors that cannot be tested have the p-value 1; `skewness` is that of all rows.
+    """
+    every = list(places)
+    return _test_numbers(rows.part(np.concatenate(every)), level, skewness) if every else SegmentTest()
 
 
 def _count(rows: Rows, places: Iterable[Ints]) -> ScoreTable | None:

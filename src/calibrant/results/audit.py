@@ -9,19 +9,130 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.arrays import Bools
+from calibrant._support.arrays import Bools, Floats
 from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import TableText, format_pvalue
 from calibrant._support.plain_data import frame_from_columns, number, plain
 from calibrant._support.sql_dialects import get_dialect
-from calibrant.evaluation.audit.conditions import Condition
-from calibrant.evaluation.audit.multicalibration_error import MulticalibrationError
+from calibrant.results.audit_conditions import Condition
 from calibrant.results.evaluation import to_json_text
 from calibrant.tables.rows import several_columns
 
-__all__ = ["Audit", "Segment"]
+__all__ = ["Audit", "MulticalibrationError", "ResidualTerms", "Segment"]
 
-_ERRORS = {"binary": "log_odds_error", "multiclass": "log_odds_error", "point": "mean_error"}
+
+@dataclass(frozen=True)
+class ResidualTerms:
+    """How the residuals of one kind of forecast are described.
+
+    Attributes
+    ----------
+    error : str
+        Name of the error of a segment, and of its column.
+    about : str
+        The feature that describes the forecast, in a sentence.
+    is_share : bool
+        Whether forecasts and outcomes are shares; otherwise numbers, whose errors have the sign of prediction less
+        outcome.
+    """
+
+    error: str = "log_odds_error"
+    about: str = "the score"
+    is_share: bool = True
+
+    def format_mean(self, value: float) -> str:
+        """Format a mean prediction or outcome."""
+        return f"{100 * value:.3g} %" if self.is_share else f"{value:.4g}"
+
+    @property
+    def error_format(self) -> str:
+        """Format of errors."""
+        return "+.2f" if self.is_share else "+.3g"
+
+
+@dataclass(frozen=True)
+class MulticalibrationError:
+    r"""The largest cumulative calibration error of segments, in standard deviations; see `calibrant.audit`.
+
+    With the rows of a segment s in order of score, :math:`C_j = \sum_{i \le j} w_i (y_i - p_i)` and :math:`\sigma_s^2 =
+    \sum w_i^2 p_i (1 - p_i)`, it is the largest :math:`(\max_j C_j - \min_j C_j) / \sigma_s` over all segments,
+    multiplied by the standard deviation of all rows, :math:`\sigma / \sum w_i`. `sigma` is the value before this
+    multiplication. Segments are all rows and the combinations of conditions on features, whose three values are the
+    thirds of numbers, and the two most common categories and the others (Guy, Haimovich, Linder, Okati, Perini, Tax and
+    Tygert 2025; MCGrad computes the same value). For numbers the variance is half the mean squared difference of
+    residuals that are neighbours in the order of predictions.
+
+    Attributes
+    ----------
+    value, sigma : float
+        In units of the score, and in standard deviations.
+    expected, low, high : float
+        Mean and range of the value if the forecast is calibrated.
+    pvalue : float
+        Share of replicates of a calibrated forecast with a value at least as large. Unlike the smallest p-value of the
+        segments it accounts for their number.
+    segment : str
+        The segment with the largest error.
+    n_rows, n_segments, n_resamples : int
+        Numbers of rows (at most a million, drawn at random), segments and replicates.
+    replicates : ndarray
+        Values under calibration.
+
+    See Also
+    --------
+    audit, Multicalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> error = found.multicalibration_error
+    >>> error.segment, error.value > error.high, error.pvalue < 0.05
+    ('region = 2', True, True)
+    """
+
+    value: float
+    sigma: float
+    expected: float
+    low: float
+    high: float
+    pvalue: float
+    segment: str
+    n_rows: int
+    n_segments: int
+    n_resamples: int
+    replicates: Floats = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields but the replicates as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return plain(self)
+
+    def sentence(self) -> str:
+        """Return the value and what is expected of a calibrated forecast in one sentence.
+
+        Returns
+        -------
+        str
+            The sentence that a printed audit shows.
+        """
+        if not self.n_segments:
+            return "Multicalibration error: undefined, because no segment has a variance."
+        text = f"Multicalibration error {self.value:.3g} ({self.sigma:.2f} standard deviations, in {self.segment})"
+        limits = f"expected if calibrated {self.expected:.3g}, {self.low:.3g} to {self.high:.3g}"
+        return f"{text}; {limits}; p {format_pvalue(self.pvalue)}."
 
 
 @dataclass(frozen=True)
@@ -49,8 +160,8 @@ class Segment:
     overlaps : str or None
         The rule of the first segment before it with which it shares at least half of the rows of the smaller one.
     conditions : tuple of Condition
-    kind : str
-        "binary", "multiclass" or "point".
+    terms : ResidualTerms
+        How residuals of this kind of forecast are described.
 
     See Also
     --------
@@ -82,19 +193,19 @@ class Segment:
     n_new_rows: int
     overlaps: str | None
     conditions: tuple[Condition, ...] = field(default=(), repr=False)
-    kind: str = "binary"
+    terms: ResidualTerms = ResidualTerms()
 
     @property
     def log_odds_error(self) -> float:
         """The error of a segment of probabilities."""
-        if self.kind == "point":
+        if not self.terms.is_share:
             raise AttributeError("A segment of point predictions has no log_odds_error; it has mean_error.")
         return self.error
 
     @property
     def mean_error(self) -> float:
         """Mean prediction less mean outcome."""
-        return self.error if self.kind == "point" else self.predicted - self.observed
+        return self.predicted - self.observed if self.terms.is_share else self.error
 
     @property
     def direction(self) -> str:
@@ -109,7 +220,7 @@ class Segment:
         str
             Direction, means, number of rows and adjusted p-value.
         """
-        form = "{:.4g}" if self.kind == "point" else "{:.1%}"
+        form = "{:.1%}" if self.terms.is_share else "{:.4g}"
         means = f"predicted {form.format(self.predicted)}, observed {form.format(self.observed)}".replace("%", " %")
         return f"{self.direction}: {means} in {self.n_rows:,} rows, adjusted p {format_pvalue(self.adjusted_pvalue)}"
 
@@ -171,7 +282,7 @@ class Segment:
         return " AND ".join(parts) or "1 = 1"
 
 
-_FIELDS = [name for name in Segment.__dataclass_fields__ if name not in ("conditions", "kind")]
+_FIELDS = [name for name in Segment.__dataclass_fields__ if name not in ("conditions", "terms")]
 
 
 def _n_rows(given: Mapping[str, Any]) -> int:
@@ -222,7 +333,8 @@ class Audit:
     depth: int
     alpha: float
     confidence_level: float
-    kind: str = "binary"
+    kind: str = ""
+    terms: ResidualTerms = ResidualTerms()
     n_explained: int = 0
     multicalibration_error: MulticalibrationError | None = None
     notes: tuple[Note, ...] = ()
@@ -240,7 +352,7 @@ class Audit:
     @property
     def error_name(self) -> str:
         """The column of the error of a segment: log_odds_error, or mean_error for numbers."""
-        return _ERRORS[self.kind]
+        return self.terms.error
 
     def to_frame(self, backend: Any = "pandas") -> Any:
         """Return one row per segment.
@@ -287,7 +399,7 @@ class Audit:
         dict
             Numbers, text, lists and dicts, as ``json.dumps`` takes them.
         """
-        own = plain(self, skip=("segments", "multicalibration_error", "kind")) | {"schema_version": 2}
+        own = plain(self, skip=("segments", "multicalibration_error", "kind", "terms")) | {"schema_version": 2}
         found = self.multicalibration_error
         return {
             "result": "audit",
@@ -299,7 +411,7 @@ class Audit:
         }
 
     def _segment(self, segment: Segment) -> dict[str, Any]:
-        fields = plain(segment, skip=("conditions", "kind", "error"))
+        fields = plain(segment, skip=("conditions", "terms", "error"))
         return {**fields, **number(self.error_name, segment.error)}
 
     def to_json(self) -> str:
@@ -393,7 +505,6 @@ class Audit:
         list of str
             One sentence per element.
         """
-        about = {"binary": "the score", "multiclass": "the top label", "point": "the prediction"}[self.kind]
         rows, features, conditions, rules = (
             f"{count:,} {name}" + ("" if count == 1 else "s")
             for count, name in (
@@ -404,8 +515,8 @@ class Audit:
             )
         )
         lines = [
-            f"{rows}, {features} and {about}, rules of up to {conditions}; {rules} tested on rows that did not choose "
-            + ("it." if self.n_tests == 1 else "them.")
+            f"{rows}, {features} and {self.terms.about}, rules of up to {conditions}; {rules} tested on rows that did "
+            "not choose " + ("it." if self.n_tests == 1 else "them.")
         ]
         if self.segments:
             lines.append(
@@ -433,10 +544,7 @@ class Audit:
 
 def _cells(segment: Segment) -> list[str]:
     """Return the numbers of a segment as text."""
-    if segment.kind == "point":
-        means, form = (f"{segment.predicted:.4g}", f"{segment.observed:.4g}"), "+.3g"
-    else:
-        means, form = (f"{100 * segment.predicted:.3g} %", f"{100 * segment.observed:.3g} %"), "+.2f"
+    means, form = map(segment.terms.format_mean, (segment.predicted, segment.observed)), segment.terms.error_format
     known = np.isfinite(segment.low) and np.isfinite(segment.high)
     return [
         segment.rule,
