@@ -26,8 +26,8 @@ from sklearn.linear_model import LogisticRegression
 import calibrant as cb
 from calibrant import plots
 from calibrant._kernels import KERNEL
-from calibrant.inference.replicates import resample_metrics
-from calibrant.inference.samples import BinarySample
+from calibrant.inference.resampling import resample_metrics
+from calibrant.inference.table_sample import TableSample
 
 RNG = np.random.default_rng(1)
 # Until NumPy 2.3 the features were named one by one.
@@ -196,7 +196,7 @@ def resampling_cost() -> bool:
     table = cb.ScoreTable.from_arrays(y, p)
     naive = seconds(lambda: naive_bootstrap(y, p, 50), 20) * 20
     draws = {"seed": SeedSequence(0), "n_resamples": 50, "null": False, "show": False}
-    ece = seconds(lambda: resample_metrics([cb.ECE()], BinarySample(table), **draws), 20) * 20
+    ece = seconds(lambda: resample_metrics([cb.ECE()], TableSample(table), **draws), 20) * 20
     print(
         f"\n{name}: one loop over binomtest {once:.1f} s, 1,000 bootstrap replicates of TCE {tce:.2f} s; "
         f"50,000 uniform scores: of ECE {ece:.2f} s, in numpy {naive:.2f} s"

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 import calibrant as cb
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from research.reproduction.sources import DATA
 from research.studies.related_calibrators import RELATED
 

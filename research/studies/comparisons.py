@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr
 
 from calibrant.inference.paired import calibration_difference
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.metrics.bins import information_bins
 from calibrant.tables.score_table import ScoreTable
 from research.studies.designs import RESULTS

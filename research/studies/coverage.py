@@ -19,11 +19,10 @@ from numpy.random import SeedSequence
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
-from calibrant.inference.interval_methods import interval_limits, interval_method, interval_refusal
-from calibrant.inference.metric_values import metric_values
-from calibrant.inference.replicates import Replicates, resample_metrics
-from calibrant.inference.resampling import PairedRows
-from calibrant.inference.samples import BinarySample
+from calibrant.inference.intervals import interval_limits, interval_method, interval_refusal
+from calibrant.inference.paired_rows import PairedRows
+from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
+from calibrant.inference.table_sample import TableSample
 from calibrant.metrics.log_odds import ScoreLogits, offsets
 from research.studies.designs import CALIBRATED, DEVIATION, RESULTS, SHIFTED, STEEP, Truth, mean_logit
 
@@ -175,7 +174,7 @@ def replicates(
 ) -> tuple[dict[str, Replicates], cb.ScoreTable]:
     """Return bootstrap and null replicates of the metrics that are defined for one data set."""
     table, rows = design.draw(seed)
-    sample = BinarySample(table, rows)
+    sample = TableSample(table, rows)
     if n_resamples == 0:
         empty = np.empty(0)
         return {name: Replicates(m, m.value(table), empty, empty, sample) for name, m in metrics.items()}, table

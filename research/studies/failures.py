@@ -14,7 +14,7 @@ from scipy.special import expit, ndtri
 import calibrant as cb
 from calibrant.inference.design import Design
 from calibrant.inference.paired import calibration_difference
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.kinds.binary.verdict import decide
 from calibrant.results.verdict import Verdict
 from research.studies.designs import write

@@ -20,7 +20,7 @@ from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
 from calibrant.inference.design import Design
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.kinds.binary.verdict import BinaryTests
 from research.studies.designs import RESULTS, mean_logit, workers, write
 

@@ -20,6 +20,10 @@ from calibrant.evaluation.compare import compare as compare
 from calibrant.evaluation.decision_curves import decision_curve as decision_curve
 from calibrant.evaluation.decisions import decisions as decisions
 from calibrant.evaluation.evaluate import evaluate as evaluate
+from calibrant.evaluation.metric_inference import consistency as consistency
+from calibrant.evaluation.metric_inference import equivalence as equivalence
+from calibrant.evaluation.metric_inference import interval as interval
+from calibrant.evaluation.metric_inference import null as null
 from calibrant.export.calibrator_files import load as load
 from calibrant.export.calibrator_files import save as save
 from calibrant.export.onnx_graph import to_onnx as to_onnx
@@ -29,10 +33,6 @@ from calibrant.forecasts.distributions import Quantiles as Quantiles
 from calibrant.forecasts.distributions import Samples as Samples
 from calibrant.forecasts.predictions import Labels as Labels
 from calibrant.forecasts.predictions import Point as Point
-from calibrant.inference.calibration_tests import consistency as consistency
-from calibrant.inference.equivalence_tests import equivalence as equivalence
-from calibrant.inference.intervals import interval as interval
-from calibrant.inference.nulls import null as null
 from calibrant.inference.sample_size import sample_size as sample_size
 from calibrant.ingest.files import scan as scan
 from calibrant.ingest.files import tables_scan as tables_scan

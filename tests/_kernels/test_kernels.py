@@ -334,11 +334,10 @@ def test_bins_that_are_shared_among_threads_give_the_same_sums_and_decisions(rng
     k = rng.binomial(n, score)
     for start in ([0], [0, 1], [0, 4998], np.arange(0, score.size, 7), np.arange(score.size)):
         start = np.asarray(start, dtype=np.int64)  # noqa: PLW2901
-        monkeypatch.setattr(compiled, "_SHARED", 2**21)
+        monkeypatch.setattr(compiled, "thread_count", lambda rows, work: 1)
         sums = compiled.bin_sums(score, n, k, start)
         rejected = compiled.rejected(score, n, start, sums[0], sums[1], 0.05)
-        monkeypatch.setattr(compiled, "_SHARED", 0)
-        monkeypatch.setattr(compiled, "available_cores", lambda: threads)
+        monkeypatch.setattr(compiled, "thread_count", lambda rows, work: threads)
         for one, other in zip(sums, compiled.bin_sums(score, n, k, start), strict=True):
             assert one.tobytes() == other.tobytes()
             assert one.dtype == other.dtype

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from calibrant._support import workers
-from calibrant._support.workers import available_cores, map_ahead, map_in_threads, run_together
+from calibrant._support.workers import available_cores, map_ahead, map_in_threads, run_together, thread_count
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,33 @@ def test_results_keep_their_order(threads):
     assert list(map_in_threads(lambda x: x**2, range(50), threads)) == [x**2 for x in range(50)]
 
 
-@pytest.mark.parametrize("threads", [False, True])
-def test_two_functions_return_their_results(threads):
-    both = threading.Barrier(2 if threads else 1)
-    assert run_together(lambda: (both.wait(10), 1)[1], lambda: (both.wait(10), "two")[1], threads=threads) == (1, "two")
+@pytest.mark.parametrize(("rows", "cores"), [(100, 4), (1_000_000, 1), (1_000_000, 2)])
+def test_two_functions_return_their_results_and_run_at_once_where_rows_and_cores_are_many(monkeypatch, rows, cores):
+    monkeypatch.setattr(workers, "available_cores", lambda: cores)
+    both = threading.Barrier(2 if rows > 100 and cores > 1 else 1)
+    assert run_together(lambda: (both.wait(10), 1)[1], lambda: (both.wait(10), "two")[1], rows=rows) == (1, "two")
+
+
+def test_few_rows_have_one_thread_and_many_have_one_for_each_core(monkeypatch):
+    monkeypatch.setattr(workers, "available_cores", lambda: 12)
+    assert [thread_count(rows) for rows in (99_999, 100_000)] == [1, 12]
+    assert [thread_count(rows, "kernel") for rows in (9_999, 10_000)] == [1, 12]
+    assert [thread_count(rows, "memory") for rows in (2**21 - 1, 2**21)] == [1, 12]
+
+
+def test_pieces_that_run_beside_others_leave_cores_to_them(monkeypatch):
+    monkeypatch.setattr(workers, "available_cores", lambda: 16)
+    counts = []
+
+    def count():
+        counts.append(thread_count(1e6, "kernel"))
+
+    run_together(count, lambda: run_together(count, count, rows=1e6), rows=1e6)
+    count()
+    assert sorted(counts) == [12, 12, 14, 16]
+    monkeypatch.setattr(workers, "available_cores", lambda: 3)
+    run_together(count, count, rows=1e6)
+    assert counts[4:] == [3, 3]
 
 
 @pytest.mark.parametrize(("threads", "ahead"), [(1, 0), (1, 3), (3, 2), (2, 100)])

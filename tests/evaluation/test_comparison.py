@@ -20,7 +20,7 @@ from calibrant.inference.paired import (
     log_loss_difference,
     log_odds_difference,
 )
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.log_odds import LogOddsBins, log_odds_error
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation import group_evaluation
-from calibrant.inference import resampling
+from calibrant._support import workers
 from calibrant.inference.design import Design
 from calibrant.kinds.binary.verdict import decide
 from calibrant.results.evaluation import Evaluation
@@ -125,11 +124,11 @@ def test_outcomes_that_contradict_all_scores_have_an_infinite_error(options):
 def test_many_rows_have_the_same_result_on_one_core_and_on_three(monkeypatch):
     """Where scores are many, parts of the decision and of the details run in threads."""
     rng = np.random.default_rng(3)
-    p = rng.random(resampling.THREADS_FROM)
+    p = rng.random(100_000)
     y = (rng.random(p.size) < p**1.05).astype(int)
     found = []
     for cores in (1, 3):
-        monkeypatch.setattr(resampling, "available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(workers, "available_cores", lambda cores=cores: cores)
         one, two = cb.evaluate(y, p, n_resamples=19), cb.compare(y, {"a": p, "b": p**2}, n_resamples=19)
         found.append((one.to_json(), two.to_json()))
     assert found[0] == found[1]
@@ -146,8 +145,8 @@ def test_groups_that_are_started_ahead_have_the_results_of_each_alone(monkeypatc
     options = {"metrics": ["ece", "tce", "brier", "auc", "mcb"], "margin": cb.AbsoluteMargin(0.02), "n_resamples": 49}
 
     def evaluate(cores, lock=True):
-        monkeypatch.setattr(group_evaluation, "available_cores", lambda: cores)
-        monkeypatch.setattr(group_evaluation, "has_interpreter_lock", lambda: lock)
+        monkeypatch.setattr(workers, "available_cores", lambda: cores)
+        monkeypatch.setattr(workers, "_has_interpreter_lock", lambda: lock)
         found = cb.evaluate(y, p, by=by, **options)
         return found.to_json(), [metric.null.replicates.tobytes() for metric in found.groups[1].metrics.values()]
 

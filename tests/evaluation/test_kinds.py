@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.inference.multiclass.sample import ClassSampler
+from calibrant.kinds.multiclass.sample import class_sampler
 from calibrant.metrics.multiclass import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
 from calibrant.tables.class_table import ClassTable, ConfusionTable
 
@@ -169,9 +169,9 @@ def test_default_margins_and_resamples_are_those_of_the_documentation(forecasts,
 
 
 def test_many_class_probabilities_have_fewer_resamples(forecasts, monkeypatch):
-    from calibrant.kinds.multiclass import rows as multiclass_rows
+    from calibrant.kinds.multiclass import sample as multiclass_sample
 
-    monkeypatch.setattr(multiclass_rows, "_MANY", 600)
+    monkeypatch.setattr(multiclass_sample, "_MANY", 600)
     y, proba = (column[:201] for column in forecasts["multiclass"])
     metrics = ["brier"]
     assert cb.evaluate(y, proba, metrics=metrics).settings.n_resamples == 99
@@ -278,7 +278,7 @@ def test_null_classes_follow_the_probabilities():
     rng = np.random.default_rng(3)
     row = softmax(rng.normal(size=(1, 11)))
     table = ClassTable(tuple(range(11)), np.repeat(row, 60_000, axis=0), np.zeros(60_000, dtype=np.int64))
-    share = np.bincount(ClassSampler(table)(rng), minlength=11) / 60_000
+    share = np.bincount(class_sampler(table)(rng), minlength=11) / 60_000
     assert np.abs(share - row[0]).max() < 5 * np.sqrt(0.25 / 60_000)
 
 

@@ -8,7 +8,7 @@ from scipy.stats import binom, binomtest
 
 import calibrant as cb
 from calibrant.inference.bands import consistency_band, cumulative_band
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.metrics.significance import clopper_pearson
 
 

@@ -18,7 +18,7 @@ from strategies import some_rows, tables
 import calibrant as cb
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.residual_tests import residual_test
 from calibrant.inference.tails import binomial_two_sided, quadratic_tail, saddlepoint_two_sided
 from calibrant.kinds.binary.verdict import BinaryTests, decide

@@ -24,17 +24,10 @@ from calibrant import _kernels
 from calibrant._kernels import reference_replicates
 from calibrant._kernels.interface import poisson_shares
 from calibrant._support.random_streams import Stream, Streams, seed_sequence
-from calibrant.inference.binary_replicates import BinaryReplicates
-from calibrant.inference.metric_values import drop_missing, metric_values
-from calibrant.inference.resampling import (
-    MIN_CLUSTERS,
-    PairedRows,
-    bootstrap_sampler,
-    check_clusters,
-    compact,
-    map_replicates,
-    null_sampler,
-)
+from calibrant.inference import resampling
+from calibrant.inference.paired_rows import MIN_CLUSTERS, PairedRows, check_clusters, compact
+from calibrant.inference.resampling import draw_replicates, drop_missing, metric_values, one_by_one
+from calibrant.inference.table_replicates import TableReplicates, bootstrap_sampler, null_sampler
 from calibrant.metrics.losses import absolute_gap, max_distance, signed_gap
 from calibrant.metrics.metric import declare
 from calibrant.metrics.norms import sup, weighted_l1, weighted_mean
@@ -222,7 +215,7 @@ class OwnQuantile(cb.Quantile):
     ids=["own setting", "own norm", "signed gaps under a norm of absolute values", "derived bins"],
 )
 def test_the_kernel_computes_only_the_gaps_that_are_declared(metric):
-    found = BinaryReplicates(UNTIED, [metric, cb.ECE()])
+    found = TableReplicates(UNTIED, [metric, cb.ECE()])
     for values, sampler in ((found.bootstrap, bootstrap_sampler(UNTIED)), (found.null, null_sampler(UNTIED))):
         wanted = [metric.value(sampler(stream)) for stream in Streams(5, 0, 20)]
         assert values(Streams(5, 0, 20))[:, 0] == pytest.approx(wanted, rel=1e-12)
@@ -232,7 +225,7 @@ def test_sums_that_need_much_memory_are_not_started_ahead():
     """Several groups wait for their turn, each with the sums of all replicates."""
     for metric, is_started in ((cb.ECE(n_bins=1000), True), (cb.RMSCE(), True), (cb.RMSCE(n_bins=1000), False)):
         submitted = []
-        found = BinaryReplicates(UNTIED, [metric])
+        found = TableReplicates(UNTIED, [metric])
         found.start(lambda work, submitted=submitted: submitted.append(work), n_resamples=499, seed=SeedSequence(0))
         assert bool(submitted) == is_started
 
@@ -247,7 +240,7 @@ def test_a_loss_that_declares_no_gap_has_the_same_replicates():
     for bins in (cb.EqualWidth(10), cb.Quantile(10)):
         metrics = [cb.GCE(bins, loss, weighted_l1) for loss in (absolute_gap, own)]
         for table in (UNTIED, COARSE):
-            found = BinaryReplicates(table, metrics)
+            found = TableReplicates(table, metrics)
             for values in (found.bootstrap(Streams(5, 0, 50)), found.null(Streams(5, 0, 50))):
                 assert np.array_equal(values[:, 0], values[:, 1])
 
@@ -341,7 +334,7 @@ COARSE = cb.ScoreTable.from_arrays(
 def test_values_are_those_of_the_tables_of_replicates(table):
     """The sums of the kernel against the metrics of the tables that the samplers return."""
     streams = Streams(5, 3, 20)
-    found = BinaryReplicates(table, METRICS)
+    found = TableReplicates(table, METRICS)
     for values, sampler in ((found.bootstrap, bootstrap_sampler(table)), (found.null, null_sampler(table))):
         wanted = [metric_values(METRICS, sampler(stream)) for stream in streams]
         assert values(streams) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-14)
@@ -353,7 +346,7 @@ def test_tables_of_any_number_of_rows_have_replicates():
     for size in (10**6, 10**10, 10**15):
         n = np.full(3, size)
         table = cb.ScoreTable.from_counts(score, n, np.rint(n * score).astype(np.int64))
-        found = BinaryReplicates(table, [cb.ECE(), cb.ACE(), cb.Brier()])
+        found = TableReplicates(table, [cb.ECE(), cb.ACE(), cb.Brier()])
         for values in (found.bootstrap(Streams(5, 0, 50)), found.null(Streams(5, 0, 50))):
             assert values[:, 2] == pytest.approx(np.mean(score * (1 - score)), abs=5 / np.sqrt(size))
             assert (values[:, 0] > 0).all()
@@ -363,7 +356,7 @@ def test_tables_of_any_number_of_rows_have_replicates():
 def test_a_decision_that_needs_scipy_is_made_on_the_table():
     """With alpha of 0.9995 the kernel leaves all decisions to SciPy."""
     metric = cb.TCE(alpha=0.9995)
-    found = BinaryReplicates(UNTIED, [metric, cb.ECE()]).null(Streams(5, 3, 4))
+    found = TableReplicates(UNTIED, [metric, cb.ECE()]).null(Streams(5, 3, 4))
     wanted = [metric.value(null_sampler(UNTIED)(stream)) for stream in Streams(5, 3, 4)]
     assert found[:, 0] == pytest.approx(wanted)
 
@@ -465,32 +458,34 @@ def test_scores_of_0_and_1_do_not_reject_a_calibrated_model():
     assert drawn.k.tolist() == [0, 10]
 
 
-def replicates(threads):
+def replicates():
     rng = np.random.default_rng(0)
     p = rng.random(300)
     table = cb.ScoreTable.from_arrays(rng.random(300) < p, p)
     sampler = bootstrap_sampler(table)
-    return map_replicates(
-        lambda stream: metric_values([cb.ECE(), cb.TCE()], sampler(stream)),
+    return draw_replicates(
+        one_by_one(lambda stream: metric_values([cb.ECE(), cb.TCE()], sampler(stream))),
         purpose="bootstrap",
         n_resamples=40,
         seed=SeedSequence(3),
-        threads=threads,
+        rows=table.size,
     )
 
 
-def test_results_with_threads_are_bitwise_identical():
-    assert np.array_equal(replicates(threads=True), replicates(threads=False))
+def test_results_with_threads_are_bitwise_identical(monkeypatch):
+    alone = replicates()
+    monkeypatch.setattr(resampling, "thread_count", lambda rows, work: 3)
+    assert np.array_equal(replicates(), alone)
 
 
 def test_metrics_of_replicates_agree_on_both_kernels():
     code = (
         "import sys; sys.path[:0] = ['tests', 'tests/inference']; import test_resampling as t;"
-        "print(t.replicates(False).tobytes().hex())"
+        "print(t.replicates().tobytes().hex())"
     )
     child = run_python(code, CALIBRANT_KERNEL="reference")
     found = np.frombuffer(bytes.fromhex(child.stdout)).reshape(-1, 2)
-    assert found == pytest.approx(replicates(threads=False), rel=TOLERANCE, abs=TOLERANCE), child.stderr
+    assert found == pytest.approx(replicates(), rel=TOLERANCE, abs=TOLERANCE), child.stderr
 
 
 def test_metrics_with_equal_bins_share_them():

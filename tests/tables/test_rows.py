@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import calibrant as cb
 from calibrant import ScoreTable
 from calibrant._support import columns as _columns
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.regression import MeanTable
 from calibrant.tables.rows import Rows, observed_groups
 from calibrant.tables.score_table import count_rows

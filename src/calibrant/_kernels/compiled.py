@@ -30,7 +30,7 @@ from calibrant._kernels.reference import (
 )
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.arrays import Floats, Ints, Weights
-from calibrant._support.workers import available_cores, map_in_threads
+from calibrant._support.workers import map_in_threads, thread_count
 
 __all__ = [
     "bin_sums",
@@ -61,16 +61,15 @@ __all__ = [
 
 
 R = TypeVar("R")
-_SHARED = 2**21  # rows that are counted by several threads, and of a table whose bins are shared among threads
 
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
-    counts = _core.count(score, label, _threads(score.size))
+    counts = _core.count(score, label, thread_count(score.size, "memory"))
     return None if counts is None else (counts[0], _plain(counts[1]), _plain(counts[2]))
 
 
 def count_groups(score: NDArray[Any], label: NDArray[Any], group: Codes, groups: int) -> GroupTables | None:
-    tables = _core.count_groups(score, label, group, groups, _threads(score.size))
+    tables = _core.count_groups(score, label, group, groups, thread_count(score.size, "memory"))
     if tables is None:
         return None
     start, (scores, n, k) = tables
@@ -85,11 +84,6 @@ def merge_groups(a: GroupTables, b: GroupTables) -> GroupTables:
 def encode(values: NDArray[np.uint64], most: int) -> tuple[Ints, Codes] | None:
     codes = _core.encode(values, most)
     return None if codes is None else (_plain(codes[0]), codes[1])
-
-
-def _threads(rows: int) -> int:
-    """Return the number of threads that share rows; the table does not depend on it."""
-    return available_cores() if rows >= _SHARED else 1
 
 
 def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
@@ -129,7 +123,7 @@ def _share_bins(function: Callable[[slice, slice], R], start: Ints, rows: int) -
 
     Each bin is computed by one thread, so results do not depend on their number.
     """
-    threads = min(_threads(rows), start.size)
+    threads = min(thread_count(rows, "memory"), start.size)
     if threads <= 1:
         return [function(slice(0, start.size), slice(0, rows))]
     cuts = np.unique(np.searchsorted(start, np.linspace(0, rows, threads + 1)[1:-1]))

@@ -16,12 +16,16 @@ _WIDTH = 30
 def progress_bar(items: Iterable[T], total: int, what: str, *, show: bool | None = None) -> Iterator[T]:
     """Iterate over items and draw a progress bar; with `show=None` on a terminal and in a notebook only."""
     visible = (_in_notebook() or is_terminal()) if show is None else show
+    return _with_bar(items, total, what) if visible else iter(items)
+
+
+def _with_bar(items: Iterable[T], total: int, what: str) -> Iterator[T]:
     begun = drawn = time.monotonic()
     done, bar = 0, None
     for done, item in enumerate(items, 1):
         yield item
         now = time.monotonic()
-        if visible and now - begun > _DELAY and now - drawn > _REDRAW_EVERY:
+        if now - begun > _DELAY and now - drawn > _REDRAW_EVERY:
             drawn = now
             bar = bar or (_NotebookBar() if _in_notebook() else _TerminalBar())
             bar.draw(_text(what, done, total, (now - begun) / done * (total - done)))

@@ -1,22 +1,39 @@
-"""Threads: how many this process may use, work in them, and properties that do not wait for other threads."""
+"""Threads: how many this process may use, independent pieces of work in them, and properties that do not wait for them.
+
+Nothing else decides about threads: callers say how large their work is and who does it, and their results do not depend
+on the number of threads.
+"""
 
 import math
 import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 # Begins a call in another thread; returns the function that waits for its result.
 Submit: TypeAlias = Callable[[Callable[[], Any]], Callable[[], Any]]
+
+# Rows from which threads are worth their price: where much of the work is done by Python, which runs one thread at a
+# time, by the kernel alone, or by the kernel in one pass over memory.
+Work: TypeAlias = Literal["Python", "kernel", "memory"]
+_FEWEST_ROWS: Mapping[Work, float] = {"Python": 100_000, "kernel": 10_000, "memory": 2**21}
+
+_CORES_PER_OTHER_THREAD = 4  # about the ratio of the work on replicates to that of another thread
+_THREADS_PER_PIECE = 2  # a piece of work that runs beside others may use a second thread
+
+_MOST_THREADS_OF_GROUPS = 4  # more wait for Python's lock
+# Threads for the kernel: one may wait for Python's lock while another computes. Larger groups keep more of them busy.
+_FEWEST_THREADS, _ROWS_PER_THREAD = 2, 200
+_STARTED_PER_THREAD = 4
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _LONGEST_WAIT = 0.2  # seconds
@@ -68,9 +85,39 @@ def _quota() -> int:
         return os.cpu_count() or 1
 
 
-def has_interpreter_lock() -> bool:
+def _has_interpreter_lock() -> bool:
     """Return whether one thread at a time runs Python: so in all but free-threaded builds."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def thread_count(rows: float, work: Work = "Python") -> int:
+    """Return the number of threads for work on so many rows: 1 where they are few.
+
+    Where cores are many, each thread that works meanwhile on another piece of the same work keeps one of them.
+    """
+    if rows < _FEWEST_ROWS[work]:
+        return 1
+    cores, whole = available_cores(), _current_pieces()
+    beside = 0 if whole is None else whole.beside
+    return max(1, cores - min(beside, cores // _CORES_PER_OTHER_THREAD))
+
+
+def run_together(first: Callable[[], T], second: Callable[[], R], *, rows: float) -> tuple[T, R]:
+    """Return the results of two independent pieces of work on so many rows, the second one in another thread.
+
+    On one core they would only take the cache from each other, so they run one after the other.
+    """
+    if thread_count(rows) == 1:
+        return first(), second()
+    outer = _current_pieces()
+    pieces = _Pieces(outer, _THREADS_PER_PIECE)
+    with _pool(pieces, 1) as pool:
+        other = pool.submit(second)
+        _of_thread.pieces = pieces
+        try:
+            return first(), _result(other)
+        finally:
+            _of_thread.pieces = outer
 
 
 def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int) -> Iterator[R]:
@@ -79,25 +126,44 @@ def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int)
     Work that has not begun is dropped if the caller stops or is interrupted, also that of pools inside the function. An
     interruption does not wait for work that has begun.
     """
-    work = _Work(getattr(_of_thread, "work", None))
+    pieces = _Pieces(_current_pieces())
     if threads == 1 or len(items) < 2:
         for item in items:
-            work.check()
+            pieces.check()
             yield function(item)
         return
 
     def run(item: T) -> R:
-        work.check()
+        pieces.check()
         return function(item)
 
-    with _pool(work, min(threads, len(items))) as pool:
+    with _pool(pieces, min(threads, len(items))) as pool:
         futures = deque(pool.submit(run, item) for item in items)
         while futures:
             yield _result(futures.popleft())
 
 
+def map_groups(
+    function: Callable[[T], R],
+    groups: Sequence[T],
+    start: Callable[[T, Submit], Callable[[], R]] | None = None,
+    *,
+    rows: float,
+) -> Iterator[R]:
+    """Yield the results of groups of so many rows on average, in order.
+
+    Small groups are started ahead (see `map_ahead`), and Python runs in one thread: two would wait for its lock. Large
+    ones are computed in threads, and use threads themselves.
+    """
+    cores = available_cores()
+    if start is None or cores == 1 or rows >= _FEWEST_ROWS["kernel"] or not _has_interpreter_lock():
+        return map_in_threads(function, groups, min(cores, _MOST_THREADS_OF_GROUPS))
+    threads = min(cores, _FEWEST_THREADS + int(rows / _ROWS_PER_THREAD))
+    return map_ahead(start, groups, threads, _STARTED_PER_THREAD * threads)
+
+
 def map_ahead(
-    start: Callable[[T, Submit], Callable[[], R]], items: Iterable[T], threads: int, ahead: int
+    start: Callable[[T, Submit], Callable[[], R]], items: Sequence[T], threads: int, ahead: int
 ) -> Iterator[R]:
     """Yield the results in order; Python runs in the caller's thread only.
 
@@ -105,8 +171,8 @@ def map_ahead(
     function that finishes the item. So many items are started `ahead` of the one that is finished. An error of an item
     is raised in its turn. Work that has not begun is dropped if the caller stops or is interrupted.
     """
-    work = _Work(getattr(_of_thread, "work", None))
-    with _pool(work, threads) as pool:
+    pieces = _Pieces(_current_pieces())
+    with _pool(pieces, threads) as pool:
 
         def submit(function: Callable[[], Any]) -> Callable[[], Any]:
             return partial(_result, pool.submit(function))
@@ -119,22 +185,13 @@ def map_ahead(
 
         begun: deque[Callable[[], R]] = deque()
         for item in items:
-            work.check()
+            pieces.check()
             begun.append(begin(item))
             if len(begun) > ahead:
                 yield begun.popleft()()
         while begun:
-            work.check()
+            pieces.check()
             yield begun.popleft()()
-
-
-def run_together(first: Callable[[], T], second: Callable[[], R], *, threads: bool) -> tuple[T, R]:
-    """Return the results of two functions; if `threads`, the second one runs meanwhile in another thread."""
-    if not threads:
-        return first(), second()
-    with _pool(_Work(getattr(_of_thread, "work", None)), 1) as pool:
-        other = pool.submit(second)
-        return first(), _result(other)
 
 
 def _raise(error: Exception) -> NoReturn:
@@ -149,9 +206,9 @@ def _result(future: "Future[R]") -> R:
 
 
 @contextmanager
-def _pool(work: "_Work", threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Make threads for this work, and drop what is left of it at the end. An interruption does not wait for them."""
-    pool = ThreadPoolExecutor(threads, initializer=setattr, initargs=(_of_thread, "work", work))
+def _pool(pieces: "_Pieces", threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Make threads for these pieces, and drop what is left of them at the end. An interruption does not wait for it."""
+    pool = ThreadPoolExecutor(threads, initializer=setattr, initargs=(_of_thread, "pieces", pieces))
     interrupted = False
     try:
         yield pool
@@ -159,15 +216,16 @@ def _pool(work: "_Work", threads: int) -> Iterator[ThreadPoolExecutor]:
         interrupted = True
         raise
     finally:
-        work.is_dropped = True
+        pieces.is_dropped = True
         pool.shutdown(wait=not interrupted, cancel_futures=True)
 
 
-class _Work:
-    """Work in threads; it may be part of the work of another pool."""
+class _Pieces:
+    """Pieces of work in threads; `whole` has the piece that they are part of. `beside` threads work meanwhile."""
 
-    def __init__(self, whole: "_Work | None") -> None:
+    def __init__(self, whole: "_Pieces | None", beside: int = 0) -> None:
         self.whole, self.is_dropped = whole, False
+        self.beside: int = beside + (0 if whole is None else whole.beside)
 
     def check(self) -> None:
         """Raise if this work, or the work that it is a part of, was dropped."""
@@ -178,3 +236,8 @@ class _Work:
 
 
 _of_thread = threading.local()
+
+
+def _current_pieces() -> _Pieces | None:
+    """Return the work that this thread does a piece of."""
+    return getattr(_of_thread, "pieces", None)

@@ -36,9 +36,11 @@ from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.score_map import Identity, ScoreMap
 from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.design import Design
-from calibrant.inference.intervals import interval
+from calibrant.inference.intervals import bootstrap_metric, interval_from_replicates
 from calibrant.inference.paired import bootstrap_difference, mean_difference, paired_replicates, stepdown_pvalues
-from calibrant.inference.resampling import PairedRows, check_resamples
+from calibrant.inference.paired_rows import PairedRows, read_rows
+from calibrant.inference.resampling import check_resamples
+from calibrant.inference.table_sample import TableSample
 from calibrant.metrics.calibration_errors import Bias
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
@@ -547,17 +549,9 @@ class AutoCalibrator(ModelOnFeatures):
     ) -> tuple[float, float]:
         if rows.own_class:
             return _limits(value, draws, self.confidence_level)
-        estimated = interval(
-            metric,
-            rows.y,
-            column,
-            cluster=rows.cluster,
-            sample_weight=rows.weight,
-            confidence_level=self.confidence_level,
-            n_resamples=self.n_resamples,
-            random_state=self.random_state,
-            progress=self.progress,
-        )
+        sample = TableSample(*read_rows(rows.y, column, rows.cluster, {"sample_weight": rows.weight}))
+        options = {"seed": seed_sequence(self.random_state), "n_resamples": self.n_resamples, "show": self.progress}
+        estimated = interval_from_replicates(bootstrap_metric(metric, sample, **options), self.confidence_level)
         return estimated.low, estimated.high
 
 

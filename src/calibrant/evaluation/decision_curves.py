@@ -12,7 +12,7 @@ from calibrant._support.logistic import EPS, expit, logit
 from calibrant._support.plain_data import columns, frame_from_columns
 from calibrant.evaluation.decisions import as_models, cost_threshold
 from calibrant.evaluation.net_benefit import BenefitRows, NetBenefit
-from calibrant.inference.resampling import PairedRows, check_clusters
+from calibrant.inference.paired_rows import PairedRows, check_clusters
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table, row_options
 

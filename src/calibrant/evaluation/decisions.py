@@ -13,7 +13,7 @@ from calibrant._support.formatting import NumberFormat, TableText, format_pvalue
 from calibrant._support.plain_data import frame_from_rows, plain
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.metrics.decision_costs import DecisionCost, bayes_threshold
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options

@@ -204,9 +204,9 @@ def evaluate_rows(
 ) -> Evaluation:
     """Evaluate all rows, then each group; up to 20 groups get all results now, others when they are read.
 
-    `reading` are arguments of ``kind.rows.read``.
+    `reading` are arguments of ``kind.sample.read_groups``.
     """
-    sample: GroupedSample[Any] = kind.rows.read(y_true, forecast, **reading)
+    sample: GroupedSample[Any] = kind.sample.read_groups(y_true, forecast, **reading)
     if n_resamples_by_default and sample.is_large:
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
     judge = kind.evaluation

@@ -1,25 +1,19 @@
 """Evaluation of groups, for all kinds of forecast; p-values are adjusted for the number of groups."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from calibrant._support.errors import Note
 from calibrant._support.progress import progress_bar
-from calibrant._support.workers import Submit, available_cores, has_interpreter_lock, map_ahead, map_in_threads
+from calibrant._support.workers import Submit, map_groups
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
-from calibrant.inference.resampling import MIN_CLUSTERS, THREADS_FROM_IN_KERNEL
+from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.kinds.grouped_sample import S
 from calibrant.results.evaluation import Evaluation
 
 __all__ = ["adjust_groups", "evaluate_groups"]
-
-
-_MOST_THREADS = 4  # of groups: more wait for Python's lock
-# Threads for the kernel: one may wait for Python's lock while another computes. Larger groups keep more of them busy.
-_FEWEST_THREADS, _ROWS_PER_THREAD = 2, 200
-_STARTED_PER_THREAD = 4
 
 
 def evaluate_groups(
@@ -37,30 +31,12 @@ def evaluate_groups(
     `start` begins the evaluation of a group and returns the function that finishes it, if the kind has it.
     """
     used = {key: sample for key, sample in samples.items() if sample is not None}
-    evaluated = _each_group(list(used.values()), evaluate, start, whole.n_rows)
+    evaluated = map_groups(evaluate, list(used.values()), start, rows=whole.n_rows / max(len(used), 1))
     results = progress_bar(evaluated, len(used), "evaluating groups", show=progress)
     found = dict(zip(used, results, strict=True))
     groups, adjusted = adjust_groups(found)
     notes = (*whole.own_notes, *_empty_groups(samples), *_few_clusters(samples))
     return replace(whole, groups=groups, adjusted=adjusted, by=name, own_notes=notes)
-
-
-def _each_group(
-    samples: list[S],
-    evaluate: Callable[[S], Evaluation],
-    start: Callable[[S, Submit], Callable[[], Evaluation]] | None,
-    n_rows: float,
-) -> Iterator[Evaluation]:
-    """Yield the evaluations of groups; the kernel works on some of them while Python works on another.
-
-    Small groups are started ahead, and Python runs in one thread: two would wait for its lock. Large ones are evaluated
-    in threads, and use threads themselves.
-    """
-    cores, rows = available_cores(), n_rows / max(len(samples), 1)
-    if start is None or cores == 1 or rows >= THREADS_FROM_IN_KERNEL or not has_interpreter_lock():
-        return map_in_threads(evaluate, samples, min(cores, _MOST_THREADS))
-    threads = min(cores, _FEWEST_THREADS + int(rows / _ROWS_PER_THREAD))
-    return map_ahead(start, samples, threads, _STARTED_PER_THREAD * threads)
 
 
 def _empty_groups(samples: Mapping[Any, S | None]) -> list[Note]:

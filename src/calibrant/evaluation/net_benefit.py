@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._support.arrays import Floats, Ints
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.tables.score_table import ScoreTable, event_squares, row_squares
 
 __all__ = ["BenefitRows", "NetBenefit"]

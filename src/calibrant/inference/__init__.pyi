@@ -1,8 +1,11 @@
 from calibrant.evaluation.audit.file_audit import audit_scan as audit_scan
+from calibrant.evaluation.metric_inference import consistency as consistency
+from calibrant.evaluation.metric_inference import equivalence as equivalence
+from calibrant.evaluation.metric_inference import interval as interval
+from calibrant.evaluation.metric_inference import null as null
 from calibrant.inference.bands import Band as Band
 from calibrant.inference.bands import consistency_band as consistency_band
 from calibrant.inference.bands import cumulative_band as cumulative_band
-from calibrant.inference.calibration_tests import consistency as consistency
 from calibrant.inference.calibration_tests import ecce_test as ecce_test
 from calibrant.inference.calibration_tests import hosmer_lemeshow as hosmer_lemeshow
 from calibrant.inference.calibration_tests import slope_intercept_test as slope_intercept_test
@@ -11,14 +14,11 @@ from calibrant.inference.curves.belts import CalibrationBelt as CalibrationBelt
 from calibrant.inference.curves.belts import calibration_belt as calibration_belt
 from calibrant.inference.curves.calibration_curves import CalibrationCurve as CalibrationCurve
 from calibrant.inference.curves.calibration_curves import calibration_curve as calibration_curve
-from calibrant.inference.equivalence_tests import equivalence as equivalence
 from calibrant.inference.event_rates import EventRate as EventRate
 from calibrant.inference.event_rates import estimate_event_rate as estimate_event_rate
-from calibrant.inference.intervals import interval as interval
 from calibrant.inference.levels import CalibrationLevels as CalibrationLevels
 from calibrant.inference.multiplicity import benjamini_hochberg as benjamini_hochberg
 from calibrant.inference.multiplicity import holm as holm
-from calibrant.inference.nulls import null as null
 from calibrant.inference.power import Detectable as Detectable
 from calibrant.inference.power import detectable as detectable
 from calibrant.inference.sample_size import SampleSize as SampleSize

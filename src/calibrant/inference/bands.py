@@ -8,7 +8,9 @@ from calibrant._support.arrays import Floats
 from calibrant._support.errors import check_share
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence
 from calibrant._support.roots import find_root
-from calibrant.inference.resampling import THREADS_FROM, PairedRows, map_replicates, null_sampler
+from calibrant.inference.paired_rows import PairedRows
+from calibrant.inference.resampling import draw_replicates, one_by_one
+from calibrant.inference.table_replicates import null_sampler
 from calibrant.inference.tails import brownian_maximum_tail
 from calibrant.metrics.calibration_errors import ecce
 from calibrant.metrics.gce import Breakdown
@@ -58,9 +60,9 @@ def consistency_band(
 ) -> Band:
     """Return the range of the rate of each bin if the model is calibrated, pointwise.
 
-    With `rows` in clusters, and with importance weights, residuals get random signs (see `resampling.null_sampler`).
-    Otherwise outcomes are simulated from the scores. Each replicate is binned by the same kind of bins; its rate at the
-    mean score of each bin of the data is used. Bins that do not depend on the outcomes are the same in all replicates.
+    With `rows` in clusters, and with importance weights, residuals get random signs; see `table_replicates`. Otherwise
+    outcomes are simulated from the scores. Each replicate is binned by the same kind of bins; its rate at the mean
+    score of each bin of the data is used. Bins that do not depend on the outcomes are the same in all replicates.
     Bröcker and Smith (2007); for PAVA bins these are the bands of Dimitriadis, Gneiting and Jordan (2021).
 
     Parameters
@@ -103,12 +105,12 @@ def consistency_band(
         replicate = bins(sampler(stream))
         return replicate.rate[np.searchsorted(replicate.min_score, where, side="right") - 1]
 
-    simulated = map_replicates(
-        rates,
+    simulated = draw_replicates(
+        one_by_one(rates),
         purpose="null",
         n_resamples=n_resamples,
         seed=seed_sequence(random_state),
-        threads=table.size >= THREADS_FROM,
+        rows=table.size,
         show=progress,
     )
     low, high = np.clip(np.quantile(simulated, ((1 - level) / 2, (1 + level) / 2), axis=0), 0.0, 1.0)
@@ -171,10 +173,11 @@ def _cluster_quantile(
 ) -> float:
     """Return the quantile of the largest cumulative difference over null replicates of clusters."""
     sampler = null_sampler(table, rows)
-    simulated = map_replicates(
-        lambda stream: [ecce(sampler(stream)).mad],
+    simulated = draw_replicates(
+        one_by_one(lambda stream: [ecce(sampler(stream)).mad]),
         purpose="null",
         n_resamples=n_resamples,
         seed=seed_sequence(random_state),
+        rows=table.size,
     )
     return float(np.quantile(simulated, level))

@@ -8,7 +8,6 @@ import numpy as np
 from calibrant._support.arrays import in_pieces
 from calibrant._support.workers import run_together
 from calibrant.inference.design import MIN_WEIGHTED_EVENTS, Design
-from calibrant.inference.resampling import uses_threads
 from calibrant.inference.residual_tests import (
     MIN_CLUSTERS_FOR_BINS,
     cluster_degrees,
@@ -40,7 +39,7 @@ def binary_components(design: Design) -> list[TestResult]:
     found = [*_impossible(design), in_the_large_test(design)]
     if design.information > 0:
         slope, over_bins = partial(_slope, design), partial(_over_bins, design)
-        found += chain(*run_together(slope, over_bins, threads=uses_threads(design.table)))
+        found += chain(*run_together(slope, over_bins, rows=len(design.table)))
     return found
 
 

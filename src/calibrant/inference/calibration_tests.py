@@ -16,16 +16,16 @@ from calibrant._support.errors import InputError, Note, check_count, check_optio
 from calibrant._support.logistic import EPS
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.inference.design import Design
-from calibrant.inference.nulls import null, resampling_pvalue
-from calibrant.inference.resampling import map_replicates, null_sampler, read_rows
+from calibrant.inference.intervals import resampling_pvalue
+from calibrant.inference.paired_rows import read_rows
+from calibrant.inference.resampling import draw_replicates, one_by_one
 from calibrant.inference.residual_tests import contrast_test, contrasts_test, residual_test
+from calibrant.inference.table_replicates import null_sampler
 from calibrant.inference.tails import brownian_maximum_tail, brownian_range_tail, normal_two_sided
 from calibrant.metrics.bins import Bins, Quantile, check_bins
 from calibrant.metrics.calibration_errors import ecce
 from calibrant.metrics.log_odds import Logits
-from calibrant.metrics.registry import MetricLike
 from calibrant.results.hypothesis_tests import TestResult
-from calibrant.results.uncertainty import Alternative
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options, takes_rows
@@ -33,7 +33,6 @@ from calibrant.tables.table_functions import row_options, takes_rows
 __all__ = [
     "TESTS_OF_FITS",
     "TESTS_OF_SUMS",
-    "consistency",
     "ecce_test",
     "hosmer_lemeshow",
     "slope_intercept_test",
@@ -393,68 +392,6 @@ def _design(y_true: ScoreTable | Column, y_prob: Column | None, cluster: Column 
     return Design(*read_rows(y_true, y_prob, cluster, rows))
 
 
-@row_options
-def consistency(
-    metric: MetricLike,
-    y_true: Any,
-    forecast: Any = None,
-    *,
-    n_resamples: int = _RESAMPLES,
-    random_state: RandomState = None,
-    alternative: Alternative | None = None,
-    cluster: Column | None = None,
-    progress: bool | None = None,
-    **rows: Any,
-) -> TestResult:
-    """Test of calibration by any metric, with the p-value of its null distribution.
-
-    Bröcker and Smith's consistency resampling: outcomes are simulated from the scores, and the metric of the data is
-    compared with the metric of the replicates. For counts the p-value is exact for any number of rows; with weights or
-    clusters residuals get random signs, which holds for many rows or clusters. Parameters as for `null`, which returns
-    the null range too.
-
-    Parameters
-    ----------
-    metric : metric, metric function or name
-        The metric whose value is the statistic.
-    y_true, forecast : columns
-        Outcomes and predictions; or one table instead of both.
-    n_resamples, random_state, alternative, cluster, progress
-        As for `null`.
-    sample_weight, frequency, pos_label, missing
-        Options for reading rows; see `ScoreTable.from_arrays`.
-
-    Returns
-    -------
-    TestResult
-        The value of the metric and its p-value.
-
-    See Also
-    --------
-    null, spiegelhalter, hosmer_lemeshow, ecce_test
-
-    Examples
-    --------
-    >>> from calibrant import ECE
-    >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
-    >>> result = consistency(ECE(), table, random_state=0)
-    >>> 0.02 < result.pvalue < 0.2
-    True
-    """
-    found = null(
-        metric,
-        y_true,
-        forecast,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        alternative=alternative,
-        cluster=cluster,
-        progress=progress,
-        **rows,
-    )
-    return TestResult(found.value, found.pvalue, f"consistency of {found.metric}", notes=found.notes)
-
-
 # Fewest expected events, and rows without the event, for which the p-value for many rows holds; see the size study.
 _MIN_EXPECTED = 10
 _MIN_EXPECTED_IN_GROUP = 5
@@ -475,11 +412,12 @@ def _resample_if_few(
     if fewest >= (_MIN_EXPECTED if fewest_in_group is None else _MIN_EXPECTED_IN_GROUP):
         return result
     sampler = null_sampler(table)
-    simulated = map_replicates(
-        lambda bits: [statistic(sampler(bits))],
+    simulated = draw_replicates(
+        one_by_one(lambda stream: [statistic(sampler(stream))]),
         purpose="null",
         n_resamples=n_resamples,
         seed=seed_sequence(random_state),
+        rows=table.size,
     )[:, 0]
     pvalue = resampling_pvalue(simulated, statistic(table))
     text = (

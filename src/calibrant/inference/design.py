@@ -8,7 +8,7 @@ import numpy as np
 from calibrant._support.arrays import Floats, Ints
 from calibrant._support.logistic import EPS
 from calibrant._support.workers import cached_property
-from calibrant.inference.resampling import PairedRows, check_clusters
+from calibrant.inference.paired_rows import PairedRows, check_clusters
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import Logits, LogOddsBins, ScoreLogits

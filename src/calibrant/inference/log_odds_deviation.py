@@ -11,7 +11,7 @@ from calibrant._support.arrays import Floats, read_only
 from calibrant._support.roots import find_root
 from calibrant._support.workers import cached_property
 from calibrant.inference.design import Design
-from calibrant.inference.resampling import MIN_CLUSTERS
+from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.residual_tests import covariance_traces
 from calibrant.inference.tails import noncentral_chi2_cdf
 from calibrant.metrics import log_odds

@@ -3,19 +3,17 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Floats, Ints, Weights, dot, in_pieces
-from calibrant._support.random_streams import Stream
 from calibrant._support.workers import cached_property
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
-from calibrant.inference.metric_values import drop_missing, metric_values
-from calibrant.inference.resampling import THREADS_FROM, THREADS_FROM_IN_KERNEL, PairedRows, map_blocks, map_replicates
-from calibrant.inference.shared_draws import SharedDraws
+from calibrant.inference.paired_rows import PairedRows
+from calibrant.inference.resampling import ReplicateValues, draw_replicates, drop_missing, metric_values, one_by_one
+from calibrant.inference.table_replicates import SharedDraws
 from calibrant.inference.tails import student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.metric import Metric
@@ -340,19 +338,23 @@ def paired_replicates(
 
     `draws` are those of these rows and metrics, if they are known.
     """
-    options: dict[str, Any] = {"purpose": "bootstrap", "n_resamples": n_resamples, "seed": seed, "show": show}
-    shape = (n_resamples, len(rows.scores), len(metrics))
-    if rows.weight is None and rows.cluster is None:
-        work = float(rows.event.size * len(rows.scores))
-        draws = draws or SharedDraws(rows, metrics)
+    size, models, in_kernel = float(rows.event.size), len(rows.scores), rows.weight is None and rows.cluster is None
+    if in_kernel:
+        function: ReplicateValues = draws or SharedDraws(rows, metrics)
         # As many replicates at once as for one model: only draws, and sums over few bins, of all of them are in memory.
-        options["rows"] = max(float(rows.event.size), work / _MODELS_AT_ONCE)
-        return map_blocks(draws, threads=work >= THREADS_FROM_IN_KERNEL, **options).reshape(shape)
-
-    def values(stream: Stream) -> list[float]:
-        return [value for table in rows(stream) for value in metric_values(metrics, table)]
-
-    return map_replicates(values, threads=rows.event.size >= THREADS_FROM, **options).reshape(shape)
+        size = max(size, size * models / _MODELS_AT_ONCE)
+    else:
+        function = one_by_one(lambda stream: [v for table in rows(stream) for v in metric_values(metrics, table)])
+    values = draw_replicates(
+        function,
+        purpose="bootstrap",
+        n_resamples=n_resamples,
+        seed=seed,
+        rows=size,
+        in_kernel=in_kernel,
+        show=show,
+    )
+    return values.reshape(n_resamples, models, len(metrics))
 
 
 def bootstrap_difference(value: float, replicates: Floats, level: float) -> tuple[float, float, float]:

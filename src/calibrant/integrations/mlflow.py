@@ -211,7 +211,7 @@ def calibration_metrics(
 
 def _metric_function(name: str, metric: Metric, score: str, n_resamples: int, seed: int) -> Callable[..., Any]:
     """Return a function whose parameters name the columns that MLflow passes to it."""
-    from calibrant.inference.intervals import interval
+    from calibrant.evaluation.metric_inference import interval
 
     value_type = _mlflow("mlflow.metrics").MetricValue
 

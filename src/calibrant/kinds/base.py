@@ -8,7 +8,8 @@ numbers. So this module imports none either.
 module            holds
 ================  ==================================================================================================
 ``panel``         the default metrics, margin and number of replicates: `Defaults`, and ``panel(metrics, costs)``
-``rows``          how rows are read and counted: ``read`` returns a `GroupedSample`
+``sample``        how rows are read, counted and resampled: ``read_groups`` returns a `GroupedSample`; ``read``, where
+                  metrics of this kind can be resampled, the `inference.resampling.Sample` of one metric
 ``evaluation``    ``evaluate`` returns the `Evaluation` of one sample
 ``verdict``       the tests behind the verdict
 ``details``       the results that only this kind has, and the sentences that an evaluation prints
@@ -16,7 +17,6 @@ module            holds
 ``words``         report: what to call the forecast, what a deviation means, what to do about it
 ``figures``       diagrams of an evaluation and of a comparison
 ``columns``       command line: the options that name the forecast, and how files are read
-``sample``        rows for the inference of one metric, if metrics of this kind can be resampled
 ``audit``         how the rows of an audit are read and tested, if this kind has residuals
 ``windows``       monitor: how the rows of a time window are counted and judged, if this kind can be monitored
 ================  ==================================================================================================

@@ -1,4 +1,4 @@
-"""`GroupedSample`: the rows of an evaluation, whole and by group, as the module ``rows`` of a kind returns them."""
+"""`GroupedSample`: the rows of an evaluation, whole and by group, as the module ``sample`` of a kind returns them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from numpy.random import SeedSequence
 
 from calibrant._support.workers import Submit
-from calibrant.inference.resampling import check_clusters
+from calibrant.inference.paired_rows import check_clusters
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
 from calibrant.tables.rows import Rows

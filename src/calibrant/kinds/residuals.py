@@ -10,8 +10,8 @@ from calibrant._support.arrays import Floats, Ints
 from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.design import Design
 from calibrant.inference.levels import calibration_in_the_large
+from calibrant.inference.paired_rows import MIN_CLUSTERS, PairedRows
 from calibrant.inference.regression.point_components import mean_component
-from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows
 from calibrant.kinds.point.metrics import estimate_metrics
 from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.rows import Rows

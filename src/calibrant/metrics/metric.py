@@ -47,7 +47,7 @@ class Metric(Protocol):
     ``range_of`` : callable, optional
         From a table to narrower bounds, such as those of its scores.
     ``interval_method`` : str, default "anchored" if the metric measures gaps, else "symmetric"
-        Method of the confidence interval; see `calibrant.inference.interval_methods`.
+        Method of the confidence interval; see `calibrant.inference.intervals`.
     ``interval_refusal`` : callable, optional
         From a table to the reason why no interval exists for it; empty where one does.
     ``has_null`` : bool, default True

@@ -10,13 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant._support.arrays import Floats
 from calibrant._support.errors import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant.inference.interval_methods import interval_limits
-from calibrant.inference.replicates import Replicates
-from calibrant.inference.resampling import THREADS_FROM, bootstrap_sampler, map_replicates, null_sampler
-from calibrant.inference.samples import BinarySample
+from calibrant.inference.intervals import interval_limits
+from calibrant.inference.resampling import Replicates, draw_replicates, one_by_one
+from calibrant.inference.table_replicates import bootstrap_sampler, null_sampler
+from calibrant.inference.table_sample import TableSample
 from calibrant.metrics.proper_scores import MCB, CorpDecomposition, corp_decomposition
 from calibrant.plots._canvas import (
     draw_title,
@@ -328,15 +327,11 @@ def _decompose(table: ScoreTable, n_resamples: int, level: float, random_state: 
         found = corp_decomposition(replicate)
         return [found.mcb, found.dsc]
 
-    common: dict[str, Any] = {
-        "n_resamples": n_resamples,
-        "seed": seed_sequence(random_state),
-        "threads": table.size >= THREADS_FROM,
-    }
-    bootstrap: Floats = map_replicates(lambda bits: both(resample(bits)), purpose="bootstrap", **common)
-    null = map_replicates(lambda bits: both(simulate(bits)), purpose="null", **common)
+    common: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed_sequence(random_state), "rows": table.size}
+    bootstrap = draw_replicates(one_by_one(lambda stream: both(resample(stream))), purpose="bootstrap", **common)
+    null = draw_replicates(one_by_one(lambda stream: both(simulate(stream))), purpose="null", **common)
     low, high = np.quantile(bootstrap[:, 1], ((1 - level) / 2, (1 + level) / 2))
-    mcb = interval_limits(Replicates(MCB(), parts.mcb, bootstrap[:, 0], null[:, 0], BinarySample(table)), level)
+    mcb = interval_limits(Replicates(MCB(), parts.mcb, bootstrap[:, 0], null[:, 0], TableSample(table)), level)
     return ModelDecomposition(parts, mcb, (float(low), float(high)))
 
 

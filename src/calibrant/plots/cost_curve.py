@@ -15,9 +15,9 @@ from matplotlib.ticker import NullLocator
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant.inference.interval_methods import interval_limits
-from calibrant.inference.replicates import Replicates, resample_metrics
-from calibrant.inference.samples import BinarySample
+from calibrant.inference.intervals import interval_limits
+from calibrant.inference.resampling import Replicates, resample_metrics
+from calibrant.inference.table_sample import TableSample
 from calibrant.metrics.bins import Bins, EqualWidth
 from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost
@@ -365,7 +365,7 @@ def _curve(
     metrics: list[Any] = [metric(1, 0), metric(0, 1)]
     if not n_resamples:
         return CostCurve(*(one.value(table) for one in metrics))
-    sample = BinarySample(table)
+    sample = TableSample(table)
     a, b = resample_metrics(metrics, sample, seed=seed_sequence(random_state), n_resamples=n_resamples)
     limits = []
     for over, under in zip(*_units(ratios), strict=True):

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch, StepPatch
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
-from calibrant.inference import nulls
+from calibrant.evaluation.metric_inference import null
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.registry import MetricLike
 from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
@@ -89,7 +89,7 @@ class NullDisplay:
             The display, drawn; its attribute ``figure_`` is the figure.
         """
         chosen, table = TCE() if metric is None else metric, read_score_table(y_true, y_prob, rows)
-        found = nulls.null(chosen, table, n_resamples=n_resamples, random_state=random_state)
+        found = null(chosen, table, n_resamples=n_resamples, random_state=random_state)
         return cls.from_null(found, ax=ax, fig=fig)
 
     @classmethod

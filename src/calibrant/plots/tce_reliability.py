@@ -16,7 +16,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
 from calibrant._support.workers import cached_property
-from calibrant.inference import nulls
+from calibrant.evaluation.metric_inference import null
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import tests_scores
@@ -173,7 +173,7 @@ class TestBasedReliabilityDisplay:
         breakdown = gce(table)
         display = cls(breakdown, None, confidence_level, scale, ymax)  # rejects other losses before resampling
         if n_resamples:
-            display.null = nulls.null(gce, table, n_resamples=n_resamples, random_state=random_state)
+            display.null = null(gce, table, n_resamples=n_resamples, random_state=random_state)
         return display.plot(ax=ax, fig=fig)
 
     @classmethod

@@ -322,7 +322,7 @@ def test_effective_rows_of_runs_equal_a_loop_over_clusters():
     """Variance of each run of groups: the sum over clusters of the squared sums of weight * (event - rate)."""
     from calibrant.inference.curves.calibration_curves import _run_variances
     from calibrant.inference.design import Design
-    from calibrant.inference.resampling import read_rows
+    from calibrant.inference.paired_rows import read_rows
 
     y, p = simulated(size=300)
     cluster, weight = np.arange(300) % 25, np.linspace(0.5, 2, 300)

@@ -13,8 +13,7 @@ from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.progress import progress_bar
 from calibrant.evaluation.audit.features import COARSE_CODES
 from calibrant.evaluation.audit.residual_blocks import AuditRows
-from calibrant.inference.interval_methods import quantiles
-from calibrant.inference.nulls import resampling_pvalue
+from calibrant.inference.intervals import quantiles, resampling_pvalue
 from calibrant.results.audit import MulticalibrationError
 
 __all__ = ["multicalibration_error"]

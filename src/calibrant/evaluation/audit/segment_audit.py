@@ -15,7 +15,7 @@ from calibrant.evaluation.audit.residual_blocks import AuditRows, Half, Residual
 from calibrant.evaluation.audit.search import explained, search
 from calibrant.evaluation.audit.search_notes import search_notes
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.resampling import MIN_CLUSTERS
+from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.kinds.base import kind_of
 from calibrant.kinds.residuals import SegmentTest
 from calibrant.results.audit import Audit, Segment

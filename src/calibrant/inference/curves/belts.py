@@ -16,7 +16,7 @@ from calibrant._support.roots import find_root
 from calibrant.inference.curves.calibration_curves import curve_grid
 from calibrant.inference.curves.fitted_curves import fit_columns, fit_logistic
 from calibrant.inference.design import Design
-from calibrant.inference.resampling import read_rows
+from calibrant.inference.paired_rows import read_rows
 from calibrant.metrics.log_odds import count_clipped
 from calibrant.metrics.smooth_errors import SmoothErrors, smooth_errors
 from calibrant.results.hypothesis_tests import TestResult

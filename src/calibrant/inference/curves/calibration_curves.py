@@ -14,7 +14,7 @@ from calibrant._support.plain_data import columns, frame_from_columns, plain
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence, stream_key
 from calibrant.inference.curves.fitted_curves import FittedCurve, fit_local, fit_most_knots, fit_spline
 from calibrant.inference.design import Design
-from calibrant.inference.resampling import read_rows
+from calibrant.inference.paired_rows import read_rows
 from calibrant.metrics.bins import PAVA
 from calibrant.metrics.smooth_errors import SmoothErrors, score_groups, smooth_errors
 from calibrant.tables.score_table import ScoreTable, event_squares, row_squares

@@ -17,7 +17,6 @@ from calibrant.inference.calibration_tests import TESTS_OF_FITS, TESTS_OF_SUMS, 
 from calibrant.inference.design import Design
 from calibrant.inference.levels import CalibrationLevels, calibration_levels, coefficients
 from calibrant.inference.power import rows_to_decide
-from calibrant.inference.resampling import uses_threads
 from calibrant.kinds.binary.sensitivity import Sensitivity
 from calibrant.kinds.log_odds import LogOddsDetails, LogOddsEstimate, consequence, explanation
 from calibrant.metrics.bins import EqualInformation, Quantile
@@ -203,7 +202,7 @@ class BinaryDetails(LogOddsDetails):
 
     def complete(self) -> None:
         """Compute all results now."""
-        run_together(self._complete_design, self._complete_table, threads=uses_threads(self.table))
+        run_together(self._complete_design, self._complete_table, rows=len(self.table))
 
     def _complete_design(self) -> None:
         _ = self._tests_of_fits, self.coefficients, self.levels  # meanwhile the decision computes much of these

@@ -18,8 +18,8 @@ from calibrant.inference.paired import (
     log_loss_difference,
     paired_replicates,
 )
-from calibrant.inference.resampling import PairedRows
-from calibrant.inference.shared_draws import SharedDraws, StoredReplicates
+from calibrant.inference.paired_rows import PairedRows
+from calibrant.inference.table_replicates import SharedDraws, StoredReplicates
 from calibrant.kinds.binary.evaluation import (
     MeasuredSample,
     PanelValues,

@@ -14,17 +14,13 @@ from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.workers import Submit, run_together
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.inference.design import Design
-from calibrant.inference.equivalence_tests import equivalence_from_replicates
-from calibrant.inference.intervals import interval_from_replicates
-from calibrant.inference.metric_values import metric_values
-from calibrant.inference.nulls import null_from_replicates
-from calibrant.inference.replicates import Replicates, resample_metrics
-from calibrant.inference.resampling import MIN_CLUSTERS, THREADS_FROM, PairedRows, uses_threads
-from calibrant.inference.samples import BinarySample
-from calibrant.inference.shared_draws import StoredReplicates
+from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
+from calibrant.inference.paired_rows import PairedRows
+from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
+from calibrant.inference.table_replicates import StoredReplicates
+from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary.details import BinaryDetails
 from calibrant.kinds.binary.panel import DEFAULTS
-from calibrant.kinds.binary.rows import Sample
 from calibrant.kinds.binary.verdict import decide, decide_without_tests
 from calibrant.kinds.grouped_sample import Starter
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate
@@ -49,6 +45,8 @@ __all__ = [
     "rejection_breakdown",
     "starter",
 ]
+
+_MANY_SCORES = 100_000  # then details are computed beside the decision, with which they share much work
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +85,7 @@ class _Resampled:
 class MeasuredSample:
     """A sample and the values of its metrics; its replicates may be started before they are needed."""
 
-    sample: BinarySample
+    sample: TableSample
     panel: PanelValues
     settings: Settings
 
@@ -106,7 +104,7 @@ class MeasuredSample:
         `rows` holds the rows if they are in clusters, `stored` bootstrap replicates that were drawn for several tables.
         """
         panel = panel or PanelValues.measure(table, settings)
-        return cls(BinarySample(table, rows, stored, panel.partitions), panel, settings)
+        return cls(TableSample(table, rows, stored=stored, partitions=panel.partitions), panel, settings)
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -147,13 +145,13 @@ class MeasuredSample:
         return [ACE()] if self.settings.is_absolute else []
 
 
-def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+def evaluate(sample: TableSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups; rows in too few clusters are not tested."""
-    few = sample.n_clusters is not None and sample.n_clusters < MIN_CLUSTERS
+    few = sample.few_clusters is not None
     return evaluate_table(sample.table, settings, seed, show=progress, rows=sample.rows, few_clusters=few)
 
 
-def starter(whole: Sample) -> Starter[Sample] | None:
+def starter(whole: TableSample) -> Starter[TableSample] | None:
     """Return the function that begins the evaluation of a group of independent rows; None for weights and clusters."""
     if whole.table.importance or whole.n_clusters is not None:
         return None
@@ -188,24 +186,19 @@ def evaluate_table(
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
     is_own = design is None
     design = None if few_clusters else design or Design(table, rows)
-    large = len(table) >= THREADS_FROM
-    threads = uses_threads(table)
-    complete = large and is_own  # the details share much work with the decision
+    complete = is_own and len(table) >= _MANY_SCORES
 
     def measure() -> tuple[PanelValues, BinaryDetails, _Resampled]:
         measured = sample or MeasuredSample.measure(table, settings, rows=None if few_clusters else rows)
         panel = measured.panel
         tested, ece = panel.breakdowns[_test_based(panel.breakdowns)], _breakdown_of_ece(panel.breakdowns)
         details = BinaryDetails.without_estimate(table, design, tested, ece, settings, seed)
-        # Of the decision two, and of the details two.
-        options = {"show": show, "other_threads": 2 + 2 * complete if threads else 0}
-        resample = partial(measured.resample, seed, **options)
-        others = details.complete if complete else lambda: None
-        resampled, _ = run_together(resample, others, threads=threads and complete)
+        resample = partial(measured.resample, seed, show=show)
+        resampled = run_together(resample, details.complete, rows=len(table))[0] if complete else resample()
         return panel, details, resampled
 
     decide_now = partial(_decide, table, design, settings)
-    (verdict, estimate), (panel, of_details, resampled) = run_together(decide_now, measure, threads=threads)
+    (verdict, estimate), (panel, of_details, resampled) = run_together(decide_now, measure, rows=len(table))
     if design is not None and is_own:
         design.forget()
     shown, notes = _metrics(resampled.metrics, settings, verdict, estimate)

@@ -11,7 +11,6 @@ from calibrant.inference.binary_components import FINE_BINS, IMPOSSIBLE, binary_
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.multiplicity import join_tests
-from calibrant.inference.resampling import uses_threads
 from calibrant.inference.residual_tests import residual_test
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate
 from calibrant.metrics.log_odds import LogOddsError
@@ -52,9 +51,9 @@ class BinaryTests:
     @classmethod
     def from_design(cls, design: Design) -> "BinaryTests":
         """Return all tests of a design."""
-        deviation, threads = LogOddsDeviation(design), uses_threads(design.table)
+        deviation = LogOddsDeviation(design)
         estimate = partial(getattr, deviation, "value")  # kept by the deviation
-        components, _ = run_together(partial(binary_components, design), estimate, threads=threads)
+        components, _ = run_together(partial(binary_components, design), estimate, rows=len(design.table))
         return cls(join_tests(components), deviation)
 
     def equivalence_pvalue(self, margin: float, alpha: float) -> float:

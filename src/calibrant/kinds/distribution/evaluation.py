@@ -9,7 +9,7 @@ from numpy.random import SeedSequence
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.random_streams import generator
-from calibrant.inference.regression.forecast_samples import regression_sample
+from calibrant.forecasts.forecast_table import ForecastTable
 from calibrant.inference.regression.tied_quantiles import settle_ties
 from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.kinds.distribution.details import DistributionDetails
@@ -19,10 +19,11 @@ from calibrant.kinds.distribution.metrics import (
     coverage_results,
     distribution_estimates,
 )
+from calibrant.kinds.distribution.sample import DistributionSample
 from calibrant.kinds.distribution.verdict import decide
 from calibrant.kinds.point.evaluation import MeanParts, bins_of_bias, given_metrics
 from calibrant.kinds.point.metrics import metric_results
-from calibrant.kinds.point.rows import Sample
+from calibrant.kinds.point.sample import NumericRows
 from calibrant.metrics.distribution import transforms
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
@@ -33,7 +34,7 @@ from calibrant.tables.mean_table import MeanTable
 __all__ = ["evaluate"]
 
 
-def evaluate(rows: Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+def evaluate(rows: NumericRows, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups."""
     table, cluster, forecast, level = rows.table, rows.cluster, rows.forecast, settings.confidence_level
     assert forecast is not None
@@ -46,10 +47,11 @@ def evaluate(rows: Sample, settings: Settings, seed: SeedSequence, progress: boo
     covered = coverage_by_level(table.mean, forecast, cluster, level)
     uniformity = _uniformity(np.sort(u), forecast)
     verdict, limits = decide(rows, halves, estimates["mean error"], u, uniformity[0], settings)
-    panel = metric_results(estimates, verdict.omnibus, means.tce, level, UNITS_OF_DISTRIBUTIONS)
+    panel = metric_results(estimates, verdict.omnibus, means.tce, UNITS_OF_DISTRIBUTIONS)
     panel |= {} if covered is None else coverage_results(covered)
     if settings.metrics:
-        sample = regression_sample(table, forecast, cluster)
+        resampled = ForecastTable(table.mean, forecast, table.notes, table.n_in, table.n_dropped)
+        sample = DistributionSample(resampled, cluster)
         panel = {"mean error": panel["mean error"], **given_metrics(sample, verdict, settings, seed, progress)}
     breakdowns = {"bias by bin": bins_of_bias(halves, settings)} | ({} if covered is None else {"coverage": covered})
     decomposition = mse_decomposition.of_table(table)
@@ -59,7 +61,7 @@ def evaluate(rows: Sample, settings: Settings, seed: SeedSequence, progress: boo
     return Evaluation("distribution", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
 
 
-def _notes(rows: Sample, halves: MeanTable) -> tuple[Note, ...]:
+def _notes(rows: NumericRows, halves: MeanTable) -> tuple[Note, ...]:
     notes: tuple[Note, ...] = rows.table.notes
     if rows.forecast is not None and not rows.forecast.point_is_mean:
         notes = join_notes(notes, _median_notes(rows.forecast))
@@ -88,7 +90,7 @@ def _uniformity(u: Floats, forecast: Any) -> tuple[TestResult, ...]:
     return anderson_darling(u), kolmogorov_smirnov(u), chi_square(u, edges=edges)
 
 
-def _halves(rows: Sample, seed: SeedSequence) -> MeanTable:
+def _halves(rows: NumericRows, seed: SeedSequence) -> MeanTable:
     """Return the table whose errors, given its predictions, have mean 0 if the forecasts are calibrated.
 
     The mean of few members is itself noisy: given it, outcomes regress to the mean. Of an ensemble the prediction is

@@ -11,7 +11,7 @@ from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.regression import distribution_components, point_components
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.residual_tests import sum_covariance, sums_by_cluster
-from calibrant.kinds.point.rows import Sample
+from calibrant.kinds.point.sample import NumericRows
 from calibrant.kinds.point.verdict import few_clusters_note, limits_notes, mean_components
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 from calibrant.results.settings import Settings
@@ -23,7 +23,7 @@ __all__ = ["coverage_deviation", "decide"]
 
 
 def decide(
-    rows: Sample, halves: MeanTable, error: Estimate, u: Floats, uniformity: TestResult, settings: Settings
+    rows: NumericRows, halves: MeanTable, error: Estimate, u: Floats, uniformity: TestResult, settings: Settings
 ) -> tuple[Verdict, tuple[Note, ...]]:
     """Return the verdict on distributions, and notes about tests that are limited.
 

@@ -9,7 +9,7 @@ from numpy.random import SeedSequence
 
 from calibrant._support.columns import distinct_texts
 from calibrant.kinds.labels.details import LabelsDetails
-from calibrant.kinds.labels.rows import Sample
+from calibrant.kinds.labels.sample import LabelsSample
 from calibrant.kinds.labels.verdict import ClassProportion, decide_proportions
 from calibrant.metrics.labels import Proportions
 from calibrant.results.evaluation import Evaluation
@@ -23,7 +23,7 @@ __all__ = ["evaluate"]
 _SHOWN_CLASSES = 10  # whose differences are metrics of an evaluation
 
 
-def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+def evaluate(sample: LabelsSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups; nothing is resampled."""
     table = sample.table
     verdict, classes = decide_proportions(

@@ -9,14 +9,12 @@ from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Ints
 from calibrant._support.errors import Argument, InputError
-from calibrant.inference.intervals import interval_from_replicates
-from calibrant.inference.multiclass.sample import MulticlassSample
-from calibrant.inference.nulls import null_from_replicates
+from calibrant.inference.intervals import interval_from_replicates, null_from_replicates
+from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.power import rows_to_decide
-from calibrant.inference.replicates import resample_metrics
-from calibrant.inference.resampling import MIN_CLUSTERS
+from calibrant.inference.resampling import resample_metrics
 from calibrant.kinds.multiclass.details import MulticlassDetails
-from calibrant.kinds.multiclass.rows import Sample
+from calibrant.kinds.multiclass.sample import MulticlassSample
 from calibrant.kinds.multiclass.verdict import ClassDecision, ClassesVerdict, decide_classes
 from calibrant.metrics.bins import EqualWidth
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
@@ -45,21 +43,22 @@ def _default_metrics(table: ClassTable, alpha: float) -> dict[str, Metric]:
     return {metric.name: metric for metric in [*found, MulticlassBrier(), MulticlassLogLoss()]}
 
 
-def evaluate(sample: Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups; rows in too few clusters are not tested."""
-    table, cluster = sample.table, sample.cluster
+    table = sample.table
     if not len(table):
         raise InputError(Argument("y_true") + " and forecast must hold at least one row; got none.")
-    few_clusters = cluster is not None and int(cluster.max()) + 1 < MIN_CLUSTERS
-    cluster = None if few_clusters else cluster
-    judged = _decide(table, settings, cluster)
+    few_clusters = sample.n_clusters is not None and sample.n_clusters < MIN_CLUSTERS
+    # A copy, which keeps nothing for the evaluation of other groups.
+    sample = replace(sample, cluster=None if few_clusters else sample.cluster)
+    judged = _decide(table, settings, sample.cluster)
     judged = judged.without_tests() if few_clusters else judged
     verdict, estimate = judged.verdict, judged.estimate
     panel: Mapping[str, Metric] = settings.metrics or _default_metrics(table, settings.alpha)
     settings = replace(settings, metrics=panel)
     found = resample_metrics(
         list(panel.values()),
-        MulticlassSample(table, cluster),
+        sample,
         seed=seed,
         n_resamples=settings.n_resamples,
         show=progress,

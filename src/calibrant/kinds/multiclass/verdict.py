@@ -13,7 +13,7 @@ from calibrant._support.workers import cached_property
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, LogOddsDeviation
 from calibrant.inference.multiplicity import holm, join_tests
-from calibrant.inference.resampling import MIN_CLUSTERS
+from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.kinds.binary.verdict import BinaryTests
 from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import (

@@ -8,21 +8,21 @@ from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Ints
 from calibrant._support.errors import join_notes
+from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.regression import point_components
 from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
-from calibrant.inference.regression.forecast_samples import PointSample
 from calibrant.inference.regression.point_line import LinearFit, fitted_line
-from calibrant.inference.regression.point_tce import TestBasedError, tce_with_null
-from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.kinds.point.details import PointDetails
 from calibrant.kinds.point.metrics import estimate_metrics, metric_results, resampled_metrics
-from calibrant.kinds.point.rows import Sample
+from calibrant.kinds.point.sample import NumericRows, PointSample
+from calibrant.kinds.point.tce import tce_with_null
 from calibrant.kinds.point.verdict import decide
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import Settings
+from calibrant.results.uncertainty import Null
 from calibrant.results.verdict import Verdict
 from calibrant.tables.mean_table import MeanTable
 
@@ -37,12 +37,12 @@ class MeanParts:
     ----------
     line : LinearFit or None
         Regression of outcomes on predictions; None where all predictions are equal.
-    tce : TestBasedError or None
+    tce : Null or None
         None without replicates, or where metrics were given.
     """
 
     line: LinearFit | None
-    tce: TestBasedError | None
+    tce: Null | None
 
     @classmethod
     def measure(
@@ -56,13 +56,13 @@ class MeanParts:
         return cls(line, _tce(table, cluster, settings, seed, progress) if tested else None)
 
 
-def evaluate(rows: Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+def evaluate(rows: NumericRows, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups."""
     table, cluster = rows.table, rows.cluster
     estimates = {e.name: e for e in estimate_metrics(table, cluster, settings.confidence_level, True)}
     means = MeanParts.measure(table, cluster, settings, seed, progress)
     verdict, limits = decide(rows, estimates["mean error"], settings)
-    panel = metric_results(estimates, verdict.omnibus, means.tce, settings.confidence_level)
+    panel = metric_results(estimates, verdict.omnibus, means.tce)
     if settings.metrics:
         given = given_metrics(PointSample(table, cluster), verdict, settings, seed, progress)
         panel = {"mean error": panel["mean error"], **given}
@@ -96,9 +96,7 @@ def bins_of_bias(table: MeanTable, settings: Settings) -> BiasByBin:
     return found
 
 
-def _tce(
-    table: MeanTable, cluster: Ints | None, settings: Settings, seed: SeedSequence, progress: bool | None
-) -> TestBasedError:
+def _tce(table: MeanTable, cluster: Ints | None, settings: Settings, seed: SeedSequence, progress: bool | None) -> Null:
     return tce_with_null(
         table,
         cluster,

@@ -10,12 +10,9 @@ from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Floats, Ints
 from calibrant.inference.estimates import from_influence
-from calibrant.inference.intervals import interval_from_replicates
-from calibrant.inference.nulls import null_from_replicates
+from calibrant.inference.intervals import interval_from_replicates, null_from_replicates
 from calibrant.inference.regression.bias_by_bin import too_alike
-from calibrant.inference.regression.forecast_samples import DistributionSample, PointSample
-from calibrant.inference.regression.point_tce import TestBasedError
-from calibrant.inference.replicates import Replicates, resample_metrics
+from calibrant.inference.resampling import Replicates, Sample, resample_metrics
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.metric import Metric
@@ -39,8 +36,7 @@ UNITS = {
 def metric_results(
     estimates: dict[str, Estimate],
     joint: OmnibusTest,
-    tce: TestBasedError | None,
-    level: float,
+    tce: Null | None,
     units: Mapping[str, str] = UNITS,
 ) -> dict[str, MetricResult]:
     """Return all metrics with adjusted p-values.
@@ -50,7 +46,7 @@ def metric_results(
     """
     found = [_estimated(each, joint, units[each.name]) for each in estimates.values()]
     if tce is not None:
-        found.append(_tested(tce, joint.pvalue, level))
+        found.append(_tested(tce, joint.pvalue))
     return {metric.name: metric for metric in found}
 
 
@@ -62,18 +58,16 @@ def _estimated(e: Estimate, joint: OmnibusTest, unit: str) -> MetricResult:
     return metric_result(e.name, e.value, limits, expected, pvalue, adjusted, e.level, "student", unit)
 
 
-def _tested(t: TestBasedError, joint_pvalue: float, level: float) -> MetricResult:
+def _tested(null: Null, joint_pvalue: float) -> MetricResult:
     # A metric is significant only if the joint test is, so its p-value is at least that of the joint test.
-    adjusted = t.pvalue if math.isnan(joint_pvalue) else max(t.pvalue, joint_pvalue)
-    none = (math.nan, math.nan)
-    result = metric_result("TCE", t.value, none, t.expected, t.pvalue, adjusted, level, "none", "%")
-    null = replace(result.null, low=t.low, high=t.high, alternative="greater", n_resamples=t.n_resamples)
-    return replace(result, null=null)
+    adjusted = null.pvalue if math.isnan(joint_pvalue) else max(null.pvalue, joint_pvalue)
+    none = Interval(null.metric, null.value, math.nan, math.nan, null.level, "none", null.unit, 0, null.spec)
+    return MetricResult(null.metric, none, null, adjusted)
 
 
 def resampled_metrics(
     metrics: Mapping[str, Metric],
-    sample: PointSample | DistributionSample,
+    sample: Sample,
     joint: OmnibusTest,
     level: float,
     *,

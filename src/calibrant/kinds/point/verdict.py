@@ -10,11 +10,11 @@ from calibrant._support.errors import Note, join_notes
 from calibrant._support.roots import find_root
 from calibrant.inference.estimates import FEWEST_EQUAL
 from calibrant.inference.multiplicity import join_tests
+from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.regression import point_components
 from calibrant.inference.regression.point_components import BinSums
-from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.inference.residual_tests import box_moments
-from calibrant.kinds.point.rows import Sample
+from calibrant.kinds.point.sample import NumericRows
 from calibrant.metrics import point as means
 from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 from calibrant.results.settings import Settings
@@ -29,7 +29,7 @@ _MAX_RATIO = 1e6  # of the largest bound that is searched to the size of the noi
 _SMALL_RATIO = 3.0  # of T to its expectation without bias, below which the noncentral F distribution is used too
 
 
-def decide(rows: Sample, error: Estimate, settings: Settings) -> tuple[Verdict, tuple[Note, ...]]:
+def decide(rows: NumericRows, error: Estimate, settings: Settings) -> tuple[Verdict, tuple[Note, ...]]:
     """Return the verdict on point predictions, and notes about tests that are limited; `error` is the mean error."""
     table, margin, alpha = rows.table, float(settings.margin), settings.alpha  # type: ignore[arg-type]
     sums = point_components.bin_sums(table, rows.cluster, settings.bins, 0.0)
@@ -44,7 +44,7 @@ def decide(rows: Sample, error: Estimate, settings: Settings) -> tuple[Verdict, 
     return Verdict(join_tests(components), deviation, alpha), limits_notes(components, limited)
 
 
-def few_clusters_note(rows: Sample) -> tuple[Note, ...]:
+def few_clusters_note(rows: NumericRows) -> tuple[Note, ...]:
     """Return a note if rows are in too few clusters for any test."""
     if rows.n_clusters is None or rows.n_clusters >= MIN_CLUSTERS:
         return ()
@@ -58,7 +58,7 @@ def limits_notes(components: Sequence[TestResult | None], limited: Sequence[str]
 
 
 def mean_components(
-    rows: Sample, halves: MeanTable, error: Estimate, sums: point_components.BinSums, known: float, testable: bool
+    rows: NumericRows, halves: MeanTable, error: Estimate, sums: point_components.BinSums, known: float, testable: bool
 ) -> tuple[list[TestResult | None], list[str]]:
     """Return the components that test means, and the names of those that skewness limits.
 

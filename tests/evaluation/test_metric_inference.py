@@ -1,16 +1,17 @@
 """Inference reads and resamples rows by the kind of forecast that a metric declares."""
 
 from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.inference import samples
-from calibrant.inference.resampling import one_by_one
-from calibrant.inference.samples import BinarySample, read_sample
+from calibrant.evaluation.metric_inference import read_sample
+from calibrant.inference.resampling import Sample, one_by_one
+from calibrant.inference.table_sample import TableSample
+from calibrant.kinds import base
 from calibrant.metrics import UnbinnedMetric
 
 RNG = np.random.default_rng(3)
@@ -41,13 +42,12 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class NumberSample:
+class NumberSample(Sample):
     """A sample of that kind, with nothing that binary samples need."""
 
     table: Errors
     has_exact_null = True
     is_clustered = False
-    noise_ratio = 1.0
 
     @classmethod
     def read(cls, y_true, forecast, cluster, options):
@@ -67,15 +67,9 @@ class NumberSample:
         size = self.table.size
         return one_by_one(lambda s: [m.value(Errors(s.generator().standard_normal(size))) for m in metrics])
 
-    def interval_refusal(self, metric):
-        return ""
 
-    def unseen_deviation(self, metric):
-        return lambda tail: 0.0
-
-
-def test_a_kind_joins_inference_by_a_sample_and_a_reader(monkeypatch):
-    monkeypatch.setattr(samples, "READERS", MappingProxyType({**samples.READERS, "number": NumberSample.read}))
+def test_a_kind_joins_inference_by_its_module_with_a_sample(monkeypatch):
+    monkeypatch.setitem(base.KINDS, "number", SimpleNamespace(sample=NumberSample))
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)
     y = x + rng.normal(size=400)
@@ -108,7 +102,7 @@ def test_a_metric_without_a_declared_kind_is_binary():
             return float(table.prevalence)
 
     sample = read_sample(Undeclared(), Y, P, None, {})
-    assert isinstance(sample, BinarySample)
+    assert isinstance(sample, TableSample)
     assert sample.table == cb.ScoreTable.from_arrays(Y, P)
     found = cb.interval(Undeclared(), Y, P, n_resamples=99, random_state=0)
     assert found.low < Y.mean() < found.high

@@ -14,11 +14,11 @@ from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.tables.class_table import ConfusionTable, read_labels, used_rows
 from calibrant.tables.rows import Rows
 
-__all__ = ["Sample", "read"]
+__all__ = ["LabelsSample", "read_groups"]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class LabelsSample:
     """A confusion table and, if rows are in clusters, the sums of each cluster."""
 
     table: ConfusionTable
@@ -26,7 +26,7 @@ class Sample:
     cluster_sizes: Floats | None = None
 
     @classmethod
-    def from_rows(cls, rows: Rows, labels: list[Any]) -> "Sample":
+    def from_rows(cls, rows: Rows, labels: list[Any]) -> "LabelsSample":
         """Validate and count rows."""
         table = ConfusionTable.from_rows(rows, labels)
         used = used_rows(rows)
@@ -51,8 +51,8 @@ class Sample:
         return None if self.cluster_sums is None else len(self.cluster_sums)
 
 
-def read(y_true: Column, forecast: Labels, **options: Any) -> GroupedSample[Sample]:
+def read_groups(y_true: Column, forecast: Labels, **options: Any) -> GroupedSample[LabelsSample]:
     """Read rows of labels."""
     named = Argument("classes", python="Labels(y_pred, classes=[...])")
     rows, labels = read_labels(y_true, {"forecast": forecast.y_pred}, forecast.classes, named, **options)
-    return GroupedSample.from_rows(rows, partial(Sample.from_rows, labels=labels))
+    return GroupedSample.from_rows(rows, partial(LabelsSample.from_rows, labels=labels))

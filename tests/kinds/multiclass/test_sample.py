@@ -9,9 +9,9 @@ from calibrant import _kernels
 from calibrant._kernels import reference_replicates
 from calibrant._support.random_streams import Streams
 from calibrant.inference import resampling
-from calibrant.inference.multiclass import class_replicates as module
-from calibrant.inference.multiclass.sample import MulticlassSample
-from calibrant.inference.replicates import resample_metrics
+from calibrant.inference.resampling import resample_metrics
+from calibrant.kinds.multiclass import sample as module
+from calibrant.kinds.multiclass.sample import MulticlassSample
 from calibrant.metrics import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
 from calibrant.tables.class_table import ClassTable
 
@@ -175,7 +175,7 @@ def test_equal_rows_draw_classes_of_their_own(entries, monkeypatch):
 def test_replicates_are_identical_for_any_number_of_threads(monkeypatch):
     found = []
     for cores in (1, 3):
-        monkeypatch.setattr(resampling, "available_cores", lambda cores=cores: cores)
-        parts = resample_metrics(METRICS, MulticlassSample(make()), seed=SeedSequence(1), n_resamples=30, threads=True)
+        monkeypatch.setattr(resampling, "thread_count", lambda rows, work, cores=cores: cores)
+        parts = resample_metrics(METRICS, MulticlassSample(make()), seed=SeedSequence(1), n_resamples=30)
         found.append(b"".join(each.bootstrap.tobytes() + each.null.tobytes() for each in parts))
     assert found[0] == found[1]

@@ -8,8 +8,8 @@ from calibrant import _kernels
 from calibrant import regression as rg
 from calibrant._support.random_streams import Streams
 from calibrant.forecasts.forecast_table import ForecastTable
-from calibrant.inference.regression import row_means
-from calibrant.inference.regression.forecast_samples import DistributionSample
+from calibrant.kinds.distribution import sample as module
+from calibrant.kinds.distribution.sample import DistributionSample
 from calibrant.metrics.registry import as_metric
 
 STREAMS = Streams(5, 3, 6)
@@ -17,10 +17,12 @@ METRICS = [as_metric(rg.crps), as_metric(rg.nll), as_metric(rg.coverage_error), 
 CLUSTER = np.random.default_rng(1).integers(0, 30, 400)
 
 
-def table(size=400):
+def table(size=400, first=None):
     rng = np.random.default_rng(0)
     m = rng.standard_normal(size)
-    return ForecastTable(m + rng.standard_normal(size), cb.Gaussian(m, np.full(size, 1.2)))
+    y = m + rng.standard_normal(size)
+    y[0] = y[0] if first is None else first
+    return ForecastTable(y, cb.Gaussian(m, np.full(size, 1.2)))
 
 
 @pytest.mark.parametrize("cluster", [None, CLUSTER], ids=["rows", "clusters"])
@@ -36,8 +38,14 @@ def test_values_are_those_of_the_rows_that_were_drawn(cluster):
 
 
 def test_many_numbers_and_infinite_ones_are_averaged_one_replicate_at_a_time(monkeypatch):
-    assert not row_means.RowMeans.can_hold([np.array([1.0, np.inf])])
     sample = DistributionSample(table())
     found = sample.bootstrap(METRICS)(STREAMS)
-    monkeypatch.setattr(row_means, "_MOST_NUMBERS", 10)
-    assert sample.bootstrap(METRICS)(STREAMS) == pytest.approx(found, rel=1e-12)
+    called = []
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "row_means", lambda *rows: called.append(rows))
+        infinite = DistributionSample(table(first=np.inf)).bootstrap([as_metric(rg.crps)])(STREAMS)
+        patch.setattr(module, "_MOST_NUMBERS", 10)
+        assert sample.bootstrap(METRICS)(STREAMS) == pytest.approx(found, rel=1e-12)
+    assert not called
+    drawn = [_kernels.draw(stream.key, stream.replicate, 400)[0] > 0 for stream in STREAMS]
+    assert np.isinf(infinite[:, 0]).tolist() == drawn

@@ -1,17 +1,70 @@
-"""TCE of point predictions whose errors have random signs, of many replicates at once, from sums over bins."""
+"""The test-based calibration error of point predictions, and its null distribution by random signs of errors."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.arrays import Bools, Floats, Ints
-from calibrant._support.random_streams import Streams
-from calibrant.inference.regression.bias_by_bin import SLACK, too_few
+from calibrant._support.random_streams import RandomState, Streams, seed_sequence
+from calibrant.inference.regression.bias_by_bin import SLACK, bias_by_bin, fine_bins, too_few
+from calibrant.inference.resampling import draw_replicates
 from calibrant.metrics.point_costs import BinMeans
-from calibrant.tables.mean_table import MeanPartition
+from calibrant.results.uncertainty import Null
+from calibrant.tables.mean_table import MeanPartition, MeanTable
+from calibrant.tables.rows import repeated_rows
 
-__all__ = ["SignedErrors"]
+__all__ = ["SignedErrors", "single_rows", "tce_with_null"]
 
+NAME = "TCE"
 _ROUNDING = 1e-12  # sums of squares up to this share of their terms are rounding
+
+
+def tce_with_null(
+    table: MeanTable,
+    cluster: Ints | None,
+    *,
+    alpha: float,
+    level: float,
+    n_resamples: int,
+    random_state: RandomState,
+    progress: bool | None,
+) -> Null:
+    """Return TCE and its null distribution: errors, centred in each bin, with a random sign per row or cluster."""
+    table, cluster = single_rows(table, cluster)
+    bins = fine_bins(table)
+    bias = bias_by_bin.of_table(table, bins=bins, alpha=alpha)
+    partition = bins(table)
+    n = partition.effective_n
+    factor = np.sqrt(n / np.maximum(n - 1, 1))[partition.labels]
+    error = factor * (table.mean - table.prediction + bias.per_bin["bias"][partition.labels])
+    drawn = draw_replicates(
+        SignedErrors(partition, error, cluster, alpha),
+        purpose="null",
+        n_resamples=n_resamples,
+        seed=seed_sequence(random_state),
+        rows=len(table),
+        show=progress,
+    )[:, 0]
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    pvalue, expected = (1 + np.count_nonzero(drawn >= bias.tce - 1e-9)) / (1 + drawn.size), float(drawn.mean())
+    return Null(NAME, bias.tce, expected, low, high, pvalue, "greater", level, "%", drawn.size, {"name": NAME})
+
+
+def single_rows(table: MeanTable, cluster: Ints | None) -> tuple[MeanTable, Ints | None]:
+    """Return single rows in an order that does not depend on that of the data, and their clusters.
+
+    Frequency 2 means two rows, each with its own sign.
+    """
+    if table.single and cluster is None:
+        return table.in_order(), None
+    order = np.lexsort((table.mean, table.prediction))
+    if not table.importance:
+        order = order[repeated_rows(table.n[order], "tested")]
+    table = table.part(order)
+    if not table.importance:
+        table = replace(table, n=np.ones(order.size, dtype=np.int64), single=True)
+    return table, None if cluster is None else cluster[order]
 
 
 class SignedErrors:

@@ -11,7 +11,7 @@ from calibrant import _kernels
 from calibrant._support.arrays import Floats, Ints, Weights
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
-from calibrant.inference.metric_values import metric_values
+from calibrant.inference.resampling import metric_values
 from calibrant.metrics.bins import PAVA, PAVABC, Quantile
 from calibrant.metrics.losses import RejectionRate
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
@@ -38,8 +38,8 @@ class _Size(NamedTuple):
 class MetricPlan:
     """The sums of replicates of a table that metrics need; metrics with equal bins share them.
 
-    `partitions` of the table are those that are known, by bins. `values` reads the metrics from the sums; those that
-    need more are computed on the table of each replicate.
+    `partitions` are known ones of the table, by bins. `values` reads the metrics from the sums; those that need more
+    are computed on the table of each replicate.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class MetricPlan:
         self._gaps: list[tuple[Any, bool]] = []
         self._keeps_sums = False
         self._readers = [self._reader(metric) for metric in metrics]
+        self.reads_sums = any(self._readers)
 
     @property
     def fixed(self) -> list[Ints]:
@@ -90,21 +91,23 @@ class MetricPlan:
     def values(
         self,
         streams: Streams,
-        measure: Callable[[Streams], tuple[_kernels.ReplicateSums, Sizes]],
+        sums: _kernels.ReplicateSums | None,
+        sizes: Sizes,
         replicate: Callable[[Stream], ScoreTable],
     ) -> Floats:
-        """Return the metrics of replicates, one row each, given their sums and sizes, and the table of each."""
-        found = np.full((streams.count, len(self.metrics)), np.nan)
-        if any(self._readers):
-            sums, sizes = measure(streams)
-            for i, reader in enumerate(self._readers):
-                if reader is not None:
-                    found[:, i] = reader(sums, sizes)
-        for i in np.flatnonzero(np.isnan(found).any(axis=1)).tolist():
-            missing = np.flatnonzero(np.isnan(found[i]))
+        """Return the metrics of replicates, one row each, given their sums and sizes, and the table of each.
+
+        Without `sums`, which may be missing unless `reads_sums`, all are computed on tables.
+        """
+        values = np.full((streams.count, len(self.metrics)), np.nan)
+        for i, reader in enumerate(self._readers):
+            if reader is not None and sums is not None:
+                values[:, i] = reader(sums, sizes)
+        for i in np.flatnonzero(np.isnan(values).any(axis=1)).tolist():
+            missing = np.flatnonzero(np.isnan(values[i]))
             table = replicate(Stream(streams.key, streams.first + i))
-            found[i, missing] = metric_values([self.metrics[j] for j in missing], table)
-        return found
+            values[i, missing] = metric_values([self.metrics[j] for j in missing], table)
+        return values
 
     def _reader(self, metric: Metric) -> Reader | None:
         """Return the function from the sums of replicates to the metric; None if it needs their tables."""

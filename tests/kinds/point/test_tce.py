@@ -13,8 +13,7 @@ from calibrant._kernels import reference_replicates
 from calibrant._support.random_streams import Streams
 from calibrant.inference import resampling
 from calibrant.inference.regression.bias_by_bin import bias_by_bin, fine_bins
-from calibrant.inference.regression.point_tce import single_rows, tce_with_null
-from calibrant.inference.regression.signed_errors import SignedErrors
+from calibrant.kinds.point.tce import SignedErrors, single_rows, tce_with_null
 from calibrant.tables.mean_table import MeanTable
 
 KERNELS = (_kernels, reference_replicates)
@@ -103,7 +102,7 @@ def test_the_null_is_the_same_for_any_number_of_threads_and_order_of_rows(monkey
     mixed = rng.permutation(p.size)
     found = []
     for cores, order in ((1, slice(None)), (3, slice(None)), (1, mixed)):
-        monkeypatch.setattr(resampling, "available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(resampling, "thread_count", lambda rows, work, cores=cores: cores)
         table = MeanTable.from_arrays(y[order], p[order])
         options = {"alpha": 0.05, "level": 0.95, "n_resamples": 40, "random_state": SeedSequence(1), "progress": False}
         found.append(tce_with_null(table, None, **options))
