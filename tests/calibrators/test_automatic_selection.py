@@ -95,7 +95,7 @@ def test_probabilities_of_0_and_1_have_an_infinite_log_loss_whatever_happened():
     auto = fitted(p, y, calibrators=["binning_average", "platt"])
     values = {c.name: c.value for c in auto.ranking_.candidates}
     assert values["binning_average"] == np.inf > values["platt"]
-    assert "binning_average: infinite log_loss" in repr(auto.ranking_)
+    assert "binning_average: infinite log loss" in repr(auto.ranking_)
     p = np.repeat([0.0, 0.3, 0.6], 500)  # of which the model is certain itself
     auto = fitted(p, y, calibrators=["binning_average", "platt"])
     assert all(np.isfinite(c.value) for c in auto.ranking_.candidates)

@@ -411,7 +411,7 @@ def test_auto_chooses_among_multiclass_calibrators_by_log_loss():
     proba, y = three_classes(heat=2.0)
     auto = cb.AutoCalibrator(cv=3, n_resamples=199).fit(proba, y)
     ranking = auto.ranking_
-    assert ranking.metric == "log_loss"
+    assert ranking.metric == "log loss"
     multiclass = {name for name, kind in cb.CALIBRATORS.items() if kind.kind == "multiclass"}
     assert {c.name for c in ranking.candidates} == {"uncalibrated", "isotonic", "beta", *multiclass}
     assert not ranking.failed

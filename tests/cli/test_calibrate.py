@@ -109,7 +109,7 @@ def test_auto_chooses_a_calibrator_that_improves_the_scores(scores, call):
 
 def test_auto_leaves_calibrated_scores_alone(scores, call):
     text = call("fit", "scores.csv", "-y", "y", "-p", "q", "--method", "auto", "-o", "cal.json")
-    assert text.startswith("Verdict: leave it alone: no calibrator is shown to improve the log_loss\n")
+    assert text.startswith("Verdict: leave it alone: no calibrator is shown to improve the log loss\n")
     assert text.endswith("No file is written.\n")
     assert not Path("cal.json").exists()
 

@@ -298,7 +298,7 @@ def test_bad_options_are_named(options, message):
             function(cb.ECE(), table(50), **options)
 
 
-@pytest.mark.parametrize("metric", ["ECE ", cb.GCE, None, abs])
+@pytest.mark.parametrize("metric", ["ECEX", cb.GCE, None, abs])
 def test_a_metric_must_be_known(metric):
     with pytest.raises(cb.InputError, match="metric must be a metric object"):
         cb.interval(metric, table(50))
@@ -441,7 +441,7 @@ def test_an_unknown_method_is_named():
         (
             "auc",
             cb.ScoreTable.from_counts([0.1, 0.2], [50, 50], [4, 5]),
-            "auc needs rows of each class for an interval, at least 10; got 9",
+            "AUC needs rows of each class for an interval, at least 10; got 9",
         ),
         (
             "stratified_brier",

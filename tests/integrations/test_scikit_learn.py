@@ -104,7 +104,7 @@ def test_weights_reach_metrics_of_points_and_are_refused_for_distributions():
     repeated = scorer(model, np.repeat(X, weight, axis=0), np.repeat(TARGET, weight))
     assert scorer(model, X, TARGET, frequency=weight) == pytest.approx(repeated, rel=1e-12)
     assert scorer(model, X, TARGET, sample_weight=weight) != scorer(model, X, TARGET)
-    with pytest.raises(cb.InputError, match="sample_weight must be None for crps"):
+    with pytest.raises(cb.InputError, match="sample_weight must be None for CRPS"):
         cb.scorers.crps(model, X, TARGET, sample_weight=weight)
 
 
@@ -128,7 +128,7 @@ def test_distributions_come_from_pipelines_and_from_forecasts():
     assert cb.scorers.nll(process, X[:100], TARGET[:100]) == -cb.metrics.nll(TARGET[:100], forecast)
     model = QuantileModel().fit(X, TARGET)
     assert cb.scorers.crps(model, X, TARGET) == -cb.metrics.crps(TARGET, model.predict(X))
-    with pytest.raises(cb.InputError, match="must predict distributions for crps; got ndarray"):
+    with pytest.raises(cb.InputError, match="must predict distributions for CRPS; got ndarray"):
         cb.scorers.crps(LinearRegression().fit(X, TARGET), X, TARGET)
 
 

@@ -13,6 +13,7 @@ from strategies import columns, count, some_rows, tables
 
 import calibrant as cb
 from calibrant import GCE, METRICS, ScoreTable, losses, norms, significance
+from calibrant._support.formatting import metric_key
 
 BINARY = cb.metrics.metric_names("binary")
 EVERY = pytest.mark.parametrize("name", BINARY)
@@ -33,7 +34,7 @@ def measure(name, table):
 @EVERY
 def test_an_entry_builds_a_metric_named_like_it_with_a_function(name):
     metric = METRICS[name]()
-    assert metric.name.lower() == name
+    assert metric_key(metric.name) == name
     assert callable(getattr(cb.metrics, name))
     assert isinstance(METRICS[name], type)
     assert getattr(cb.metrics, name).metric is METRICS[name]

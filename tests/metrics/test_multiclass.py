@@ -193,7 +193,7 @@ def test_infinite_results_are_json_too():
     assert (document["value"], document["value_reason"]) == (None, "the value is inf")
 
 
-@pytest.mark.parametrize("metric", ["TCE ", cb.GCE, None, abs])
+@pytest.mark.parametrize("metric", ["TCEX", cb.GCE, None, abs])
 def test_a_metric_must_be_known(forecast, metric):
     with pytest.raises(cb.InputError, match="metric must be a metric object"):
         cb.classwise(metric, *forecast)

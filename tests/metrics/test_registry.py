@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant._support.formatting import metric_key
 from calibrant.metrics import MetricValue, UnbinnedMetric, as_metric, as_metrics
 
 BINARY = cb.metrics.metric_names("binary")
@@ -123,7 +124,7 @@ def test_a_metric_declares_its_properties(name):
     assert metric.measures_gaps in (True, False)
     assert metric.needs_sums_only in (True, False)
     assert metric.interval_method in ("anchored", "triangle", "centred", "arcsine", "symmetric", "inversion")
-    assert metric.spec["name"].lower() == name
+    assert metric_key(metric.spec["name"]) == name
 
 
 @EVERY
@@ -186,7 +187,7 @@ def test_an_unknown_setting_is_an_error():
 
 @pytest.mark.parametrize(
     ("metric", "hint"),
-    [("eec", "Did you mean .*'ecc'"), ("ECE ", "Did you mean 'ece'"), ("xyz", "the metric comes first")],
+    [("eec", "Did you mean .*'ecc'"), ("EECE", "Did you mean 'ece'"), ("xyz", "the metric comes first")],
 )
 def test_an_unknown_name_is_refused_with_the_nearest_ones(metric, hint):
     with pytest.raises(cb.InputError, match=f"metric must be a metric object .*got {metric!r}. .*{hint}") as caught:
@@ -201,8 +202,11 @@ def test_an_object_that_is_no_metric_is_refused(metric):
 
 
 def test_several_metrics_are_a_list_or_a_mapping():
-    found = {"ECE": cb.ECE(), "brier": cb.Brier()}
+    found = {"ECE": cb.ECE(), "Brier": cb.Brier()}
     assert as_metrics(["ece", cb.brier]) == as_metrics((cb.ECE, cb.Brier())) == found
+    assert as_metrics(["ECE", "Brier"]) == as_metrics(["Ece", "BRIER"]) == found
+    names = ["log-odds error", "log loss", "ECCE-MAD"]
+    assert list(as_metrics(names)) == list(as_metrics([metric_key(name) for name in names])) == names
     assert as_metrics({"a": "tce", 1: cb.mce}) == {"a": cb.TCE(), "1": cb.MCE()}
     for bad in ([], {}, "ece", cb.ece, None):
         with pytest.raises(cb.InputError, match="metrics must be a list of metrics or a mapping"):

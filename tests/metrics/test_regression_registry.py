@@ -11,6 +11,7 @@ from scipy import stats
 
 import calibrant as cb
 from calibrant import regression as rg
+from calibrant._support.formatting import metric_key
 from calibrant.metrics import as_metric, as_metrics, from_spec, metric_names
 
 POINTS, DISTRIBUTIONS = metric_names("point"), metric_names("distribution")
@@ -119,7 +120,8 @@ def test_a_function_has_the_documentation_and_the_settings_of_its_class(name):
 @EVERY
 def test_a_result_is_plain_data_for_json(name):
     found = cb.METRICS[name]()(*data(name)).to_dict()
-    assert (found["metric"], found["n_in"], found["n_used"], found["n_dropped"]) == (name, SIZE, SIZE, 0)
+    assert (found["n_in"], found["n_used"], found["n_dropped"]) == (SIZE, SIZE, 0)
+    assert metric_key(found["metric"]) == found["spec"]["name"] == name
 
 
 @OF_POINTS
@@ -188,7 +190,7 @@ def test_the_null_of_a_distribution_is_simulated_or_refused(kind, name):
         with pytest.raises(cb.InputError, match="no density"):
             cb.null(name, Y, forecast, **DRAWS)
     elif kind == "Quantiles" and name != "coverage_error":
-        with pytest.raises(cb.InputError, match=f"{name} has no null distribution for Quantiles"):
+        with pytest.raises(cb.InputError, match=f"{cb.METRICS[name]().name} has no null distribution for Quantiles"):
             cb.null(name, Y, forecast, **DRAWS)
     else:
         found = cb.null(name, Y, forecast, n_resamples=99, random_state=0)
@@ -229,7 +231,7 @@ def test_the_null_of_the_coverage_error_allows_for_clusters():
     rows = cb.null("coverage_error", y, forecast, n_resamples=199, random_state=0)
     clusters = cb.null("coverage_error", y, forecast, n_resamples=199, random_state=0, cluster=CLUSTER)
     assert clusters.expected > 2 * rows.expected
-    with pytest.raises(cb.InputError, match="crps has no null distribution for clusters"):
+    with pytest.raises(cb.InputError, match="CRPS has no null distribution for clusters"):
         cb.null("crps", y, forecast, cluster=CLUSTER)
 
 
@@ -274,7 +276,7 @@ def test_a_forecast_of_another_kind_is_refused(metric, forecast, text):
 
 
 def test_metrics_of_another_kind_are_refused():
-    text = "metrics must measure forecasts of kind 'binary'; got mae, whose kind is 'point'. Metrics of this kind"
+    text = "metrics must measure forecasts of kind 'binary'; got MAE, whose kind is 'point'. Metrics of this kind"
     with pytest.raises(cb.InputError, match=text):
         as_metrics(["ece", "mae"], "binary")
     with pytest.raises(cb.InputError, match=text):
@@ -288,7 +290,7 @@ def test_metrics_of_another_kind_are_refused():
 def test_there_is_a_scorer_of_each_metric():
     pytest.importorskip("sklearn")
     assert set(cb.scorers) == set(cb.METRICS) <= set(dir(cb.scorers))
-    with pytest.raises(cb.InputError, match="scoring must measure probabilities; got crps"):
+    with pytest.raises(cb.InputError, match="scoring must measure probabilities; got CRPS"):
         cb.AutoCalibrator(scoring="crps").fit(np.linspace(0, 1, 50), np.arange(50) % 2)
 
 

@@ -26,5 +26,5 @@ def test_the_bars_of_a_null_count_every_replicate(rows, figure):
 def test_the_null_of_a_metric_value_is_that_of_its_metric(rows, figure):
     reading = cb.METRICS["brier"]()(*rows)
     drawn = plots.NullDisplay.from_breakdown(reading, n_resamples=49, fig=figure)
-    assert drawn.null.metric == "brier"
+    assert drawn.null.metric == "Brier"
     assert drawn.null.value == reading.value

@@ -2,6 +2,7 @@
 
 import html
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
@@ -159,6 +160,15 @@ def line_html(self: Any) -> str:
     """Return the representation of a result, ``Name(...)``, as one line of HTML with the name in bold."""
     name, _, rest = printable(repr(self)).partition("(")
     return f"<p><strong>{html.escape(name)}</strong> {html.escape(rest.removesuffix(')'))}</p>"
+
+
+def metric_key(name: str) -> str:
+    """Return the name in `METRICS` of a metric: its displayed name in lower case, with underscores between words.
+
+    >>> metric_key("log-odds error"), metric_key("ECCE-MAD"), metric_key("Brier")
+    ('log_odds_error', 'ecce_mad', 'brier')
+    """
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
 class ResultMapping(dict[Any, Any]):

@@ -43,6 +43,7 @@ from calibrant.inference.resampling import check_resamples
 from calibrant.inference.table_sample import TableSample
 from calibrant.metrics.calibration_errors import Bias
 from calibrant.metrics.metric import Metric, declared
+from calibrant.metrics.proper_scores import LogLoss
 from calibrant.metrics.registry import MetricLike, as_metric
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table
@@ -133,7 +134,7 @@ class Ranking:
     >>> p = rng.random(600)
     >>> auto = cb.AutoCalibrator(calibrators=["platt"], n_resamples=199).fit(p, rng.random(600) < p**2)
     >>> auto.ranking_.chosen, auto.ranking_.baseline, auto.ranking_.metric
-    ('platt', 'uncalibrated', 'log_loss')
+    ('platt', 'uncalibrated', 'log loss')
     """
 
     candidates: tuple[Candidate, ...]
@@ -362,7 +363,7 @@ class AutoCalibrator(ModelOnFeatures):
     >>> y = (proba.cumsum(axis=1) > rng.random((600, 1))).argmax(axis=1)
     >>> auto = AutoCalibrator(calibrators=["softmax_temperature", "dirichlet"], n_resamples=199).fit(proba, y)
     >>> auto.ranking_.verdict
-    'leave it alone: no calibrator is shown to improve the log_loss'
+    'leave it alone: no calibrator is shown to improve the log loss'
     """
 
     def __init__(
@@ -529,7 +530,7 @@ class AutoCalibrator(ModelOnFeatures):
         replicates = paired_replicates(paired, [metric], n_resamples=self.n_resamples, seed=seed, show=self.progress)
         draws = replicates[:, :, 0]
         values = np.array([metric.value(table) for table in tables])
-        if metric.name == "log_loss":
+        if metric == LogLoss():
             values[_certain(list(scored.values()), UNCALIBRATED in scored)] = math.inf
         with np.errstate(invalid="ignore"):  # the difference of two infinite log losses
             gains, drawn = sign * (values[0] - values), sign * (draws[:, :1] - draws)
@@ -651,7 +652,7 @@ class _RowsOfMetric:
         cluster, weight = cls.options(rows, tested).values()
         if n_classes == 2:
             return cls(code, code, cluster, weight, own_class=False)
-        if metric.name == "log_loss":
+        if metric == LogLoss():
             return cls(np.ones_like(code), code, cluster, weight, own_class=True)
         y = (code[:, None] == np.arange(n_classes)).astype(np.int64).ravel()
         cluster = np.repeat(np.arange(code.size) if cluster is None else cluster, n_classes)

@@ -314,7 +314,7 @@ class DebiasedSCE(GCE):
 
     def __init__(self, *, n_bins: int | None = None, bins: Bins | None = None) -> None:
         super().__init__(
-            choose_bins(Quantile, n_bins, bins), debiased_squared_gap, norms.weighted_mean, name="debiased_sce"
+            choose_bins(Quantile, n_bins, bins), debiased_squared_gap, norms.weighted_mean, name="debiased SCE"
         )
 
 
@@ -360,7 +360,7 @@ class OERatio(UnbinnedMetric):
     0.8
     """
 
-    name: ClassVar[str] = "oe_ratio"
+    name: ClassVar[str] = "OE ratio"
     direction: ClassVar[Direction] = 1.0
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     min_class_size: ClassVar[int] = 1
@@ -595,7 +595,7 @@ class EcceMad(UnbinnedMetric):
     0.05
     """
 
-    name: ClassVar[str] = "ecce_mad"
+    name: ClassVar[str] = "ECCE-MAD"
     measures_gaps: ClassVar[bool] = True
     interval_method: ClassVar[str] = "anchored"
 
@@ -617,7 +617,7 @@ class EcceR(UnbinnedMetric):
     0.075
     """
 
-    name: ClassVar[str] = "ecce_r"
+    name: ClassVar[str] = "ECCE-R"
     measures_gaps: ClassVar[bool] = True
     interval_method: ClassVar[str] = "anchored"
 
@@ -662,7 +662,7 @@ class CalBin(UnbinnedMetric):
     """
 
     window: int | None = None
-    name: ClassVar[str] = "calbin"
+    name: ClassVar[str] = "CalBin"
     measures_gaps: ClassVar[bool] = True
     needs_counts: ClassVar[bool] = True
     interval_method: ClassVar[str] = "anchored"
@@ -709,7 +709,7 @@ class CalLoss(UnbinnedMetric):
     0.01
     """
 
-    name: ClassVar[str] = "calloss"
+    name: ClassVar[str] = "CalLoss"
     measures_gaps: ClassVar[bool] = True
     degree: ClassVar[float] = 2.0
     interval_method: ClassVar[str] = "triangle"

@@ -416,7 +416,7 @@ class NLL(DistributionMetric):
     2.6121
     """
 
-    name: ClassVar[str] = "nll"
+    name: ClassVar[str] = "NLL"
     unit: ClassVar[str] = "nat"
     range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
@@ -442,7 +442,7 @@ class CRPS(DistributionMetric):
     1.6865
     """
 
-    name: ClassVar[str] = "crps"
+    name: ClassVar[str] = "CRPS"
 
     def row_values(self, table: ForecastTable) -> Floats:
         return np.asarray(table.forecast.crps(table.y))
@@ -472,7 +472,7 @@ class IntervalScore(DistributionMetric):
 
     level: float = 0.9
 
-    name: ClassVar[str] = "interval_score"
+    name: ClassVar[str] = "interval score"
 
     def __post_init__(self) -> None:
         check_share("level", self.level)
@@ -506,7 +506,7 @@ class CoverageError(DistributionMetric):
 
     levels: tuple[float, ...] | None = None
 
-    name: ClassVar[str] = "coverage_error"
+    name: ClassVar[str] = "coverage error"
     unit: ClassVar[str] = "1"
     direction: ClassVar[Direction] = "lower"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)

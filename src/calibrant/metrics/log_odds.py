@@ -307,7 +307,7 @@ class LogOddsError(UnbinnedMetric):
     0.69
     """
 
-    name: ClassVar[str] = "log_odds_error"
+    name: ClassVar[str] = "log-odds error"
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     measures_gaps: ClassVar[bool] = True
     interval_method: ClassVar[str] = "inversion"

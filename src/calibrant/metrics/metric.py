@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
 
 from calibrant._support.errors import InputError, KnownKeywords, Note
+from calibrant._support.formatting import metric_key
 from calibrant._support.plain_data import number
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable, plain_rows
@@ -259,7 +260,7 @@ class UnbinnedMetric(KnownKeywords, ABC):
     @property
     def spec(self) -> dict[str, Any]:
         """Name and settings, JSON-able; `metrics.from_spec` rebuilds the metric from them."""
-        return {"name": self.name, **{field.name: getattr(self, field.name) for field in fields(self)}}
+        return {"name": metric_key(self.name), **{field.name: getattr(self, field.name) for field in fields(self)}}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -284,7 +285,7 @@ class MetricValue:
     >>> import calibrant as cb
     >>> result = cb.Brier()([0, 1, 1], [0.2, 0.6, 0.9])
     >>> round(float(result), 3), result.metric, result.spec
-    (0.07, 'brier', {'name': 'brier'})
+    (0.07, 'Brier', {'name': 'brier'})
     """
 
     value: float
@@ -406,10 +407,10 @@ def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
         measure.of_reading = of_reading  # type: ignore[attr-defined]
         settings.append(reading)
     attributes = {
-        "__name__": example.name.lower(),
-        "__qualname__": example.name.lower(),
+        "__name__": metric_key(example.name),
+        "__qualname__": metric_key(example.name),
         "__module__": cls.__module__,
-        "__doc__": _function_docstring(cls, example.name.lower(), reader, has_readings=reading is not None),
+        "__doc__": _function_docstring(cls, metric_key(example.name), reader, has_readings=reading is not None),
         "__signature__": inspect.Signature([first, *(p.replace(kind=p.KEYWORD_ONLY) for p in settings)]),
     }
     for name, value in attributes.items():

@@ -63,7 +63,7 @@ class MeanError(PointMetric):
     1.0
     """
 
-    name: ClassVar[str] = "mean_error"
+    name: ClassVar[str] = "mean error"
     direction: ClassVar[Direction] = 0.0
     range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
@@ -126,7 +126,7 @@ class MeanQuotient(PointMetric):
 
     zeros: Literal["raise", "drop"] = "raise"
 
-    name: ClassVar[str] = "mean_quotient"
+    name: ClassVar[str] = "mean quotient"
     unit: ClassVar[str] = "1"
     direction: ClassVar[Direction] = 1.0
     range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
@@ -190,7 +190,7 @@ class MSE(PointMetric):
     3.6666666666666665
     """
 
-    name: ClassVar[str] = "mse"
+    name: ClassVar[str] = "MSE"
     unit: ClassVar[str] = "y^2"
 
     def value(self, table: MeanTable) -> float:
@@ -211,7 +211,7 @@ class RMSE(PointMetric):
     1.7320508075688772
     """
 
-    name: ClassVar[str] = "rmse"
+    name: ClassVar[str] = "RMSE"
 
     def value(self, table: MeanTable) -> float:
         return math.sqrt(MSE().value(table))
@@ -231,7 +231,7 @@ class MAE(PointMetric):
     1.6666666666666667
     """
 
-    name: ClassVar[str] = "mae"
+    name: ClassVar[str] = "MAE"
 
     def value(self, table: MeanTable) -> float:
         need_rows(table, "mae")
@@ -259,7 +259,7 @@ class RelativeMSE(PointMetric):
     0.7857
     """
 
-    name: ClassVar[str] = "relative_mse"
+    name: ClassVar[str] = "relative MSE"
     unit: ClassVar[str] = "1"
 
     def value(self, table: MeanTable) -> float:
@@ -578,7 +578,7 @@ class ErrorTolerance(PointMetric):
 
     share: float = 0.9
 
-    name: ClassVar[str] = "error_tolerance"
+    name: ClassVar[str] = "error tolerance"
 
     def __post_init__(self) -> None:
         _check_share(self.share)

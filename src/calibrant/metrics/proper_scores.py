@@ -37,7 +37,7 @@ class Brier(UnbinnedMetric):
     0.07
     """
 
-    name: ClassVar[str] = "brier"
+    name: ClassVar[str] = "Brier"
 
     def value(self, table: ScoreTable) -> float:
         return _kernels.squared_errors(table.score, table.n, table.k) / table.size
@@ -92,7 +92,7 @@ class LogLoss(UnbinnedMetric):
     0.2798
     """
 
-    name: ClassVar[str] = "log_loss"
+    name: ClassVar[str] = "log loss"
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     min_class_size: ClassVar[int] = 1
 
@@ -165,7 +165,7 @@ class StratifiedBrier(UnbinnedMetric):
     0.0625
     """
 
-    name: ClassVar[str] = "stratified_brier"
+    name: ClassVar[str] = "stratified Brier"
     # With 10 rows of a class its 95 % interval covered 90 % (calibrated, 1 % events), with 20 or more 93 %.
     min_class_size: ClassVar[int] = 20
 
@@ -412,7 +412,7 @@ class MCB(UnbinnedMetric):
     0.0625
     """
 
-    name: ClassVar[str] = "mcb"
+    name: ClassVar[str] = "MCB"
     measures_gaps: ClassVar[bool] = True
     degree: ClassVar[float] = 2.0
     interval_method: ClassVar[str] = "triangle"
@@ -440,7 +440,7 @@ class AUC(UnbinnedMetric):
     0.875
     """
 
-    name: ClassVar[str] = "auc"
+    name: ClassVar[str] = "AUC"
     direction: ClassVar[Direction] = "higher"
     min_class_size: ClassVar[int] = 10
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from calibrant._support.errors import InputError, nearest
+from calibrant._support.formatting import metric_key
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.metric import Metric, UnbinnedMetric, declared
 
@@ -126,12 +127,12 @@ def as_metric(metric: MetricLike, argument: str = "metric") -> Metric:
     Examples
     --------
     >>> from calibrant import Brier, brier
-    >>> as_metric(Brier()) == as_metric(Brier) == as_metric(brier) == as_metric("brier")
+    >>> as_metric(Brier()) == as_metric(Brier) == as_metric(brier) == as_metric("brier") == as_metric("Brier")
     True
     """
     if not isinstance(metric, type) and isinstance(metric, Metric):
         return metric
-    known = METRICS.get(metric, metric) if isinstance(metric, str) else getattr(metric, "metric", metric)
+    known = METRICS.get(metric_key(metric), metric) if isinstance(metric, str) else getattr(metric, "metric", metric)
     try:
         found = known() if isinstance(known, type) else known
     except TypeError:  # a class whose settings have no defaults, such as GCE
@@ -172,7 +173,7 @@ def as_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike], kind: s
     Examples
     --------
     >>> as_metrics(["ece", "brier"])
-    {'ECE': ECE(), 'brier': Brier()}
+    {'ECE': ECE(), 'Brier': Brier()}
     """
     found = _named_metrics(metrics)
     for metric in found.values():

@@ -48,7 +48,7 @@ class SmoothECE(UnbinnedMetric):
     True
     """
 
-    name: ClassVar[str] = "smooth_ece"
+    name: ClassVar[str] = "smooth ECE"
     measures_gaps: ClassVar[bool] = True
     interval_method: ClassVar[str] = "triangle"
 

@@ -12,7 +12,7 @@ from calibrant._support.plain_data import frame_from_rows, plain
 from calibrant._support.workers import cached_property
 from calibrant.results.evaluation import SCHEMA_VERSION, Evaluation, to_json_text
 from calibrant.results.hypothesis_tests import TestResult
-from calibrant.results.metric_result import MetricResult
+from calibrant.results.metric_result import MetricMapping, MetricResult
 from calibrant.results.settings import Settings
 from calibrant.results.sizes import rows_text
 from calibrant.results.text import ResultText
@@ -278,6 +278,9 @@ class Comparison:
     own_notes: tuple[Note, ...] = ()
     groups: "Mapping[Any, Comparison]" = field(default_factory=dict)
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", MetricMapping(self.scores))
 
     @property
     def kind(self) -> str:

@@ -15,7 +15,7 @@ from calibrant._support.workers import cached_property
 from calibrant.results import sentences
 from calibrant.results.details import Details
 from calibrant.results.hypothesis_tests import TestResult
-from calibrant.results.metric_result import MetricResult
+from calibrant.results.metric_result import MetricMapping, MetricResult
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.sizes import mean_score, n_used, row_counts
 from calibrant.results.text import GroupTable, ResultText
@@ -40,7 +40,8 @@ class Evaluation:
     table : ScoreTable, ClassTable, ConfusionTable or MeanTable
         The evaluated rows.
     metrics : mapping of name to MetricResult
-        Each metric with its confidence interval, its null distribution and an adjusted p-value.
+        Each metric with its confidence interval, its null distribution and an adjusted p-value. A metric is found under
+        its displayed name and under its name in `METRICS`, in any case: "Brier" and "brier", "log loss" and "log_loss".
     breakdowns : mapping of name to Breakdown, BiasByBin or Coverage
         For probabilities the `Breakdown` of each metric over bins, and always ECE, ACE and a test-based one; for
         several classes those of the top label and of the classes with the largest deviations; for labels
@@ -88,8 +89,9 @@ class Evaluation:
     own_notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("metrics", "breakdowns", "groups"):  # printed as short tables
-            object.__setattr__(self, name, result_mapping(getattr(self, name)))
+        for name in ("metrics", "breakdowns"):
+            object.__setattr__(self, name, MetricMapping(getattr(self, name)))
+        object.__setattr__(self, "groups", result_mapping(self.groups))  # printed as a short table
 
     def __getitem__(self, name: str) -> MetricResult:
         try:

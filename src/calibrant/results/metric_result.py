@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.formatting import NumberFormat, format_pvalue, line_html, p_text
+from calibrant._support.formatting import NumberFormat, ResultMapping, format_pvalue, line_html, metric_key, p_text
 from calibrant._support.plain_data import number
 from calibrant.results.uncertainty import Interval, Null
 
-__all__ = ["MetricResult"]
+__all__ = ["MetricMapping", "MetricResult"]
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,33 @@ class MetricResult:
             expected,
             format_pvalue(self.pvalue),
         ]
+
+
+class MetricMapping(ResultMapping):
+    """Results by the displayed names of metrics, which are also found under their names in `METRICS`, in any case.
+
+    >>> MetricMapping({"Brier": 0.2, "log loss": 0.5})["log_loss"]
+    0.5
+    """
+
+    def __missing__(self, name: object) -> Any:
+        same = [other for other in self if isinstance(name, str) and metric_key(str(other)) == metric_key(name)]
+        if len(same) != 1:
+            raise KeyError(name)
+        return self[same[0]]
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(name, _ABSENT) is not _ABSENT
+
+    def get(self, name: object, default: Any = None) -> Any:
+        """Return the result of a metric, or `default` where it does not exist."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+_ABSENT = object()
 
 
 class _FourDigits:

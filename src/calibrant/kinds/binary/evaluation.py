@@ -271,7 +271,8 @@ def _metrics(
     resampled: Mapping[str, tuple[Interval, Null]], settings: Settings, verdict: Verdict, estimate: LogOddsEstimate
 ) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
     """Return the metrics that exist, and a note about the others."""
-    known = {NAME: (estimate.error, estimate.null), **resampled}
+    tested = {NAME: (estimate.error, estimate.null)}
+    known = tested | dict(resampled) | tested  # first, also where it is one of the given metrics
     # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
     least = verdict.pvalue
     shown = {name: MetricResult(name, *both, float(np.maximum(both[1].pvalue, least))) for name, both in known.items()}

@@ -56,6 +56,7 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
     verdict, estimate = judged.verdict, judged.estimate
     panel: Mapping[str, Metric] = settings.metrics or _default_metrics(table, settings.alpha)
     settings = replace(settings, metrics=panel)
+    panel = {name: metric for name, metric in panel.items() if name != estimate.error.metric}  # is tested
     found = resample_metrics(
         list(panel.values()),
         sample,

@@ -65,7 +65,8 @@ def evaluate(rows: NumericRows, settings: Settings, seed: SeedSequence, progress
     panel = metric_results(estimates, verdict.omnibus, means.tce)
     if settings.metrics:
         given = given_metrics(PointSample(table, cluster), verdict, settings, seed, progress)
-        panel = {"mean error": panel["mean error"], **given}
+        tested = {"mean error": panel["mean error"]}
+        panel = tested | given | tested
     breakdowns = {"bias by bin": bins_of_bias(table, settings)}
     details = PointDetails(means.line, mse_decomposition.of_table(table), rows.n_clusters)
     notes = join_notes(table.notes, limits)
