@@ -1,4 +1,3 @@
-from calibrant.evaluation.audit.multicalibration_error import MulticalibrationError as MulticalibrationError
 from calibrant.evaluation.decision_curves import DecisionCurve as DecisionCurve
 from calibrant.evaluation.decisions import DecisionResult as DecisionResult
 from calibrant.evaluation.decisions import Decisions as Decisions
@@ -15,6 +14,7 @@ from calibrant.kinds.multiclass.verdict import ClassDecision as ClassDecision
 from calibrant.kinds.point.details import PointDetails as PointDetails
 from calibrant.metrics.rejection_profile import RejectionProfile as RejectionProfile
 from calibrant.results.audit import Audit as Audit
+from calibrant.results.audit import MulticalibrationError as MulticalibrationError
 from calibrant.results.audit import Segment as Segment
 from calibrant.results.audit_conditions import Condition as Condition
 from calibrant.results.comparison import Comparison as Comparison
