@@ -32,7 +32,7 @@ progress._DELAY = 1.0
     "evaluation": "e",
     "metric": "e['ECE']",
     "metrics": "e.metrics",
-    "test": "cb.spiegelhalter(y, p)",
+    "test": "cb.inference.spiegelhalter(y, p)",
     "interval": "cb.interval('ece', y, p, n_resamples=19)",
     "display": "cb.plots.ReliabilityDisplay.from_predictions(y, p)",
     "calibrator": "cb.Beta().fit(p, y)",

@@ -61,12 +61,12 @@ def test_chosen_metrics_replace_the_panel_but_for_the_mean_error():
     mean = rng.normal(10, 2, 400)
     y = mean + rng.normal(size=400)
     found = cb.evaluate(y, cb.Point(mean), metrics=["mae", rg.RMSE], n_resamples=99)
-    assert list(found.metrics) == ["mean error", "mae", "rmse"]
+    assert list(found.metrics) == ["mean error", "MAE", "RMSE"]
     interval = cb.interval("mae", y, mean, n_resamples=99, random_state=0)
     assert (found["mae"].value, found["mae"].interval.low) == (rg.mae(y, mean), interval.low)
     assert np.isnan(found["mae"].null.expected)
     assert found.verdict == cb.evaluate(y, cb.Point(mean), n_resamples=99).verdict
-    assert found.to_dict()["settings"]["metrics"] == {"mae": {"name": "mae"}, "rmse": {"name": "rmse"}}
+    assert found.to_dict()["settings"]["metrics"] == {"MAE": {"name": "mae"}, "RMSE": {"name": "rmse"}}
     forecast = cb.Gaussian(mean, 1.5)
     of_sd = cb.evaluate(y, forecast, metrics={"score": rg.crps, "coverage": "coverage_error"}, n_resamples=99)
     assert list(of_sd.metrics) == ["mean error", "score", "coverage"]
@@ -111,8 +111,8 @@ def test_metrics_of_quantiles_without_a_null_keep_their_interval():
 @pytest.mark.parametrize(
     ("forecast", "metrics", "text"),
     [
-        (cb.Point([1.0, 2.0]), ["crps"], "metrics must measure forecasts of kind 'point'; got crps, whose kind is"),
-        (cb.Gaussian([1.0, 2.0], 1.0), ["mae"], "metrics must measure forecasts of kind 'distribution'; got mae"),
+        (cb.Point([1.0, 2.0]), ["crps"], "metrics must measure forecasts of kind 'point'; got CRPS, whose kind is"),
+        (cb.Gaussian([1.0, 2.0], 1.0), ["mae"], "metrics must measure forecasts of kind 'distribution'; got MAE"),
         (cb.Point([1.0, 2.0]), ["ece"], "got ECE, whose kind is 'binary'. Metrics of this kind are mean_error"),
         (cb.Point([1.0, 2.0]), [], "metrics must be a list of metrics or a mapping"),
     ],
