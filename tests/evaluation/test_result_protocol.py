@@ -173,7 +173,7 @@ def test_stored_values_equal_those_of_the_library(name):
         breakdown = cb.TCE(alpha=sensitivity.alphas[i])(result.table)
         assert sensitivity.tce[i] == pytest.approx(breakdown.value)
         assert sensitivity.rejected[i] == pytest.approx(breakdown.per_bin["rejected"])
-    from calibrant.kinds.binary.sensitivity import RATIOS
+    from calibrant.kinds.binary.details import RATIOS
 
     for i in (0, 20, 40):
         cost = cb.LinearCost(over=1, under=RATIOS[i])

@@ -5,7 +5,7 @@ import math
 import pickle
 
 from calibrant.inference.multiplicity import holm, join_tests
-from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
+from calibrant.results.verdict import OmnibusTest, TestResult
 
 COMPONENTS = [
     TestResult(3.0, 0.003, "mean", direction="overestimates"),

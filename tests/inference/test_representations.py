@@ -6,8 +6,7 @@ import pytest
 import calibrant as cb
 from calibrant.inference.estimates import from_error
 from calibrant.inference.multiplicity import join_tests
-from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
-from calibrant.results.verdict import Deviation
+from calibrant.results.verdict import Deviation, OmnibusTest, TestResult
 
 TABLE = cb.ScoreTable.from_counts([0.2, 0.5, 0.8], [300, 300, 300], [100, 160, 210])
 NAN = float("nan")

@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 write_evaluations = pytest.importorskip("calibrant.report").write_evaluations
 sliders = pytest.importorskip("calibrant.report.sliders")
 model_tables = pytest.importorskip("calibrant.report.model_tables")
-sensitivity = pytest.importorskip("calibrant.kinds.binary.sensitivity")
+sensitivity = pytest.importorskip("calibrant.kinds.binary.details")
 
 pytestmark = ONE_WORKER
 

@@ -6,8 +6,7 @@ from typing import Any
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant.evaluation.evaluate import check_options, evaluate_rows
-from calibrant.evaluation.settings_resolution import check_settings
+from calibrant.evaluation.evaluate import check_options, check_settings, evaluate_rows
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.kinds.base import Kind, kind_of
 from calibrant.metrics.costs import Cost

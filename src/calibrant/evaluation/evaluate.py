@@ -1,27 +1,44 @@
 """`evaluate`: metrics with intervals and null distributions, tests, and a verdict, for every kind of forecast."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
+import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Column
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument, InputError, Note, Text, check_resample_count, check_share
+from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant.evaluation.group_evaluation import evaluate_groups
-from calibrant.evaluation.settings_resolution import check_settings
+from calibrant._support.workers import (
+    Submit,
+    map_groups,
+)
 from calibrant.forecasts.kinds import forecast_kind
-from calibrant.kinds.base import FEWER_RESAMPLES, Kind, kind_of
-from calibrant.kinds.grouped_sample import GroupedSample
-from calibrant.metrics.bins import MeanBins
+from calibrant.inference.multiplicity import benjamini_hochberg, holm
+from calibrant.inference.paired_rows import MIN_CLUSTERS
+from calibrant.inference.resampling import check_resamples
+from calibrant.kinds.base import FEWER_RESAMPLES, Defaults, Kind, kind_of
+from calibrant.kinds.grouped_sample import GroupedSample, S
+from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.settings import Margin, Settings
+from calibrant.results.settings import AbsoluteMargin, Margin, Settings
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["check_options", "evaluate", "evaluate_rows"]
+__all__ = [
+    "adjust_groups",
+    "check_options",
+    "check_settings",
+    "evaluate",
+    "evaluate_groups",
+    "evaluate_rows",
+    "integer_seed",
+]
 
 _MOST_COMPLETE_GROUPS = 20
 
@@ -228,3 +245,123 @@ def evaluate_rows(
     for group in result.groups.values() if len(result.groups) <= _MOST_COMPLETE_GROUPS else ():
         complete(group)
     return result
+
+
+def check_settings(
+    margin: Margin | None,
+    alpha: float,
+    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None,
+    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None,
+    confidence_level: float,
+    n_resamples: int | None,
+    random_state: RandomState,
+    *,
+    kind: Kind,
+    n_bins: int | None = None,
+    bins: MeanBins | None = None,
+) -> Settings:
+    """Check the options of an evaluation of one kind of forecast and return them; None stands for the default.
+
+    `alpha` is the level of the tests, and of TCE among the default metrics. `n_bins` are bins of the default metrics,
+    unless the kind takes `bins`: then they are those of the bias by bin.
+    """
+    defaults: Defaults = kind.panel.DEFAULTS
+    checked = _check_margin(defaults.margin if margin is None else margin, defaults)
+    if check_share("alpha", alpha) >= 0.5:
+        raise InputError(Argument("alpha") + f" must lie below 0.5; got {alpha!r}.", value=alpha)
+    level = float(check_share("confidence_level", confidence_level))
+    count = defaults.n_resamples if n_resamples is None else n_resamples
+    count = check_resample_count(count, least=defaults.least_resamples)
+    if isinstance(checked, AbsoluteMargin):  # its test uses resampling
+        check_resamples(count, alpha)
+    used = count if defaults.n_resamples else 0
+    if "bins" in defaults.options and (bins is not None or n_bins is not None):
+        n_bins, bins = None, choose_bins(Quantile, n_bins, bins)
+    panel = kind.panel.panel(metrics, alpha=float(alpha), n_bins=n_bins, costs=costs)
+    return Settings(checked, float(alpha), level, used, integer_seed(random_state), panel, bins)
+
+
+def _check_margin(margin: Margin, defaults: Defaults) -> Margin:
+    """Return the margin if it is a positive number, or an absolute margin where the kind has one."""
+    if isinstance(margin, AbsoluteMargin) and defaults.takes_absolute_margin:
+        return margin
+    number: Any = margin
+    if isinstance(number, Real) and not isinstance(number, bool) and 0 < float(number) <= defaults.largest_margin:
+        return float(number)
+    hint: str | Text = f"The default is {defaults.margin:g}."
+    if defaults.takes_absolute_margin:
+        hint = (
+            "0.1 means odds that are accurate to about 10 %. For a margin of ACE use "
+            + Argument("absolute_margin", python="cb.AbsoluteMargin")
+            + "."
+        )
+    condition = f" must be a positive number {defaults.unit}, at most {defaults.largest_margin:g}; got {margin!r}."
+    raise InputError(Argument("margin") + condition, hint=hint, value=margin)
+
+
+def integer_seed(random_state: RandomState) -> int | None:
+    """Return the seed if it is an integer, which settings can store."""
+    return int(random_state) if isinstance(random_state, (int, np.integer)) else None
+
+
+def evaluate_groups(
+    whole: Evaluation,
+    samples: Mapping[Any, S | None],
+    evaluate: Callable[[S], Evaluation],
+    start: Callable[[S, Submit], Callable[[], Evaluation]] | None = None,
+    *,
+    name: str | None,
+    progress: bool | None,
+) -> Evaluation:
+    """Evaluate the sample of each group and return the whole with its groups.
+
+    `samples` has None for a group in which no row is used. Notes name these groups, and those with too few clusters.
+    `start` begins the evaluation of a group and returns the function that finishes it, if the kind has it.
+    """
+    used = {key: sample for key, sample in samples.items() if sample is not None}
+    evaluated = map_groups(evaluate, list(used.values()), start, rows=whole.n_rows / max(len(used), 1))
+    results = progress_bar(evaluated, len(used), "evaluating groups", show=progress)
+    found = dict(zip(used, results, strict=True))
+    groups, adjusted = adjust_groups(found)
+    notes = (*whole.own_notes, *_empty_groups(samples), *_few_clusters(samples))
+    return replace(whole, groups=groups, adjusted=adjusted, by=name, own_notes=notes)
+
+
+def _empty_groups(samples: Mapping[Any, S | None]) -> list[Note]:
+    empty = [str(key) for key, sample in samples.items() if sample is None]
+    return [Note("empty_groups", len(empty), f"Groups in which no row is used: {', '.join(empty)}.")] if empty else []
+
+
+def _few_clusters(samples: Mapping[Any, S | None]) -> list[Note]:
+    counts = {str(key): sample.n_clusters for key, sample in samples.items() if sample is not None}
+    few = [key for key, count in counts.items() if count is not None and count < MIN_CLUSTERS]
+    text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
+    return [Note("few_clusters", len(few), text)] if few else []
+
+
+def adjust_groups(
+    groups: Mapping[Any, Evaluation],
+) -> tuple[dict[Any, Evaluation], dict[Any, dict[str, float]]]:
+    """Adjust the p-values of groups for their number by Holm; groups without a test stay as they are.
+
+    Also return for each group its p-value as it was, adjusted by Holm, and by Benjamini and Hochberg.
+    """
+    tested = {name: p for name, e in groups.items() if not math.isnan(p := e.decision.own_pvalue)}
+    raw = list(tested.values())
+    columns = zip(tested, raw, holm(raw).tolist(), benjamini_hochberg(raw).tolist(), strict=True)
+    pvalues = {name: {"pvalue": p, "holm": h, "benjamini_hochberg": b} for name, p, h, b in columns}
+    untested = dict.fromkeys(("pvalue", "holm", "benjamini_hochberg"), math.nan)
+    adjusted = {
+        name: _adjust(group, pvalues[name]["holm"], len(tested)) if name in tested else group
+        for name, group in groups.items()
+    }
+    return adjusted, {name: pvalues.get(name, untested) for name in groups}
+
+
+def _adjust(group: Evaluation, adjusted: float, n_groups: int) -> Evaluation:
+    decision = group.decision.in_group(adjusted, n_groups)
+    metrics = {
+        name: replace(metric, pvalue=group.details.metric_pvalue(metric.pvalue, adjusted, decision.group_factor))
+        for name, metric in group.metrics.items()
+    }
+    return replace(group, metrics=metrics, decision=decision)

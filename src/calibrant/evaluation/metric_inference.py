@@ -16,8 +16,8 @@ from calibrant.inference.resampling import Sample, check_resamples, resample_met
 from calibrant.kinds.base import KINDS
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
-from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.uncertainty import Alternative, Equivalence, Interval, Null
+from calibrant.results.verdict import TestResult
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["consistency", "equivalence", "interval", "null", "read_sample"]

@@ -17,7 +17,7 @@ from calibrant.inference.residual_tests import (
 )
 from calibrant.inference.tails import binomial_two_sided, saddlepoint_two_sided, student_two_sided
 from calibrant.metrics import log_odds
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 from calibrant.tables.score_table import bernoulli_variance
 
 __all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components", "in_the_large_test"]

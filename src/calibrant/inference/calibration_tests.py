@@ -25,7 +25,7 @@ from calibrant.inference.tails import brownian_maximum_tail, brownian_range_tail
 from calibrant.metrics.bins import Bins, Quantile, check_bins
 from calibrant.metrics.calibration_errors import ecce
 from calibrant.metrics.log_odds import Logits
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options, takes_rows

@@ -15,7 +15,7 @@ from calibrant._support.logistic import EPS, expit, log_likelihood, logit
 from calibrant._support.plain_data import plain
 from calibrant._support.roots import find_root
 from calibrant.metrics.log_odds import Logits, count_clipped
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import need_both_classes, read_score_table, row_options
 

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
 from calibrant.results.comparison import Difference
-from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
+from calibrant.results.verdict import OmnibusTest, TestResult
 
 __all__ = ["adjust_differences", "benjamini_hochberg", "holm", "join_tests"]
 

@@ -10,7 +10,7 @@ from calibrant._support.arrays import Floats, Ints, dot, in_pieces, power_of_two
 from calibrant.inference.design import Design
 from calibrant.inference.tails import quadratic_tail, student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.score_table import squared_residuals
 

@@ -8,7 +8,7 @@ from calibrant._support.formatting import p_text, round_up
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import coefficients_text, deciding_tests, other_tests_text
-from calibrant.results.sizes import n_rows
+from calibrant.results.text import n_rows
 
 __all__ = ["BoundedDetails", "short_verdict"]
 

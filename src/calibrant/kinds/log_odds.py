@@ -11,7 +11,7 @@ from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import coefficients_text, deciding_tests, other_tests_text
-from calibrant.results.sizes import mean_score
+from calibrant.results.text import mean_score
 from calibrant.results.uncertainty import Interval, Null
 
 __all__ = [

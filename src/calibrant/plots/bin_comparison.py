@@ -35,7 +35,7 @@ from calibrant.plots._canvas import (
 from calibrant.plots._density import quantile
 from calibrant.plots._inputs import check_breakdown, named_results, predict_scores
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
-from calibrant.results.sizes import bins_text
+from calibrant.results.text import bins_text
 from calibrant.tables.partition import Partition
 from calibrant.tables.table_functions import read_score_table, row_options
 

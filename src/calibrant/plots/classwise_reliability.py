@@ -26,7 +26,7 @@ from calibrant.plots._canvas import (
 from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import REJECTED, blend, model_colours
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sizes import bins_text
+from calibrant.results.text import bins_text
 
 __all__ = ["ClasswiseDisplay"]
 

@@ -19,8 +19,8 @@ from calibrant.plots._canvas import curve_indices, distinct_labels, draw_title, 
 from calibrant.plots._density import quantile
 from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import blend, event_colour
-from calibrant.results.hypothesis_tests import TestResult
-from calibrant.results.sizes import rows_text
+from calibrant.results.text import rows_text
+from calibrant.results.verdict import TestResult
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table, row_options
 

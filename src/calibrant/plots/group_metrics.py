@@ -30,8 +30,8 @@ from calibrant.plots._canvas import (
 from calibrant.plots._inputs import display_names, named_results, predict_scores, result_table, shared_metric
 from calibrant.plots._palette import REJECTED, blend, model_colours
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.metric_result import MetricResult
-from calibrant.results.sizes import n_rows, rows_text
+from calibrant.results.text import n_rows, rows_text
+from calibrant.results.uncertainty import MetricResult
 
 __all__ = ["GroupDisplay"]
 

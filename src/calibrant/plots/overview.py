@@ -28,8 +28,8 @@ from calibrant.plots.tce_reliability import TestBasedReliabilityDisplay
 from calibrant.results import sentences
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.metric_result import MetricResult
-from calibrant.results.sizes import rows_text
+from calibrant.results.text import rows_text
+from calibrant.results.uncertainty import MetricResult
 
 __all__ = ["ComparisonDisplay", "EvaluationDisplay"]
 

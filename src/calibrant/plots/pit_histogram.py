@@ -17,7 +17,7 @@ from calibrant.inference.regression.uniformity import anderson_darling
 from calibrant.metrics.distribution import pit, read_pit
 from calibrant.plots._canvas import draw_title, drawn_frame, rectangle, shapes, single_axes
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 
 __all__ = ["PITDisplay"]
 

@@ -40,7 +40,7 @@ from calibrant.plots._density import choose_scale, histogram, quantile
 from calibrant.plots._inputs import check_breakdown, named_results, predict_scores, read_tables
 from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, blend, model_colours
 from calibrant.plots._panels import Panels, histogram_bars
-from calibrant.results.sizes import bins_text, rows_text
+from calibrant.results.text import bins_text, rows_text
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["ReliabilityDisplay"]

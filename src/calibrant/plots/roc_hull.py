@@ -18,7 +18,7 @@ from calibrant.metrics.proper_scores import auc
 from calibrant.plots._canvas import draw_title, drawn_frame, legend, shapes, single_axes, strokes
 from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
-from calibrant.results.sizes import rows_text
+from calibrant.results.text import rows_text
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import need_both_classes, read_score_table, row_options

@@ -40,7 +40,7 @@ from calibrant.plots._inputs import check_breakdown, predict_scores
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
 from calibrant.plots._panels import Panels, histogram_bars
 from calibrant.plots._split_bins import DrawnBins
-from calibrant.results.sizes import bins_text, rows_text
+from calibrant.results.text import bins_text, rows_text
 from calibrant.results.uncertainty import Null
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table, row_options

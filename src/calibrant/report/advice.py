@@ -7,7 +7,7 @@ from calibrant._support.formatting import printable
 from calibrant.kinds import log_odds
 from calibrant.report.verdict_sentences import groups_are_worse
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sizes import n_rows
+from calibrant.results.text import n_rows
 
 __all__ = ["EXAMPLE_ROWS", "Action", "advice"]
 

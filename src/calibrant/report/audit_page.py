@@ -9,7 +9,7 @@ from calibrant._support.formatting import printable
 from calibrant.report.templates import inline_figure, new_canvas, render
 from calibrant.results.audit import Audit, Segment
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sizes import mean_score, n_rows
+from calibrant.results.text import mean_score, n_rows
 from calibrant.versions import __version__
 
 __all__ = ["audit_page", "audit_sections", "check_same_rows"]

@@ -12,7 +12,7 @@ from calibrant.metrics.gce import Breakdown
 from calibrant.report.class_tables import class_tables
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.metric_result import MetricResult
+from calibrant.results.uncertainty import MetricResult
 
 __all__ = [
     "ReportTable",

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from calibrant.kinds.binary.details import RATIOS, Sensitivity
 from calibrant.kinds.binary.evaluation import rejection_breakdown
-from calibrant.kinds.binary.sensitivity import RATIOS, Sensitivity
 from calibrant.results.evaluation import Evaluation
 
 __all__ = ["script_data", "sliders"]

@@ -11,8 +11,7 @@ _lazy = _LazyNames(
         "evaluation.decision_curves": "DecisionCurve",
         "evaluation.decisions": "DecisionResult Decisions",
         "evaluation.net_benefit": "NetBenefit",
-        "kinds.binary.details": "BinaryDetails CumulativeDifferences",
-        "kinds.binary.sensitivity": "Sensitivity",
+        "kinds.binary.details": "BinaryDetails CumulativeDifferences Sensitivity",
         "kinds.distribution.details": "DistributionDetails",
         "kinds.labels.details": "LabelsDetails",
         "kinds.labels.verdict": "ClassProportion",
@@ -25,11 +24,9 @@ _lazy = _LazyNames(
         "results.audit_conditions": "Condition",
         "results.comparison": "Comparison Difference",
         "results.evaluation": "Evaluation",
-        "results.hypothesis_tests": "OmnibusTest TestResult",
-        "results.metric_result": "MetricResult",
         "results.settings": "AbsoluteMargin Settings",
-        "results.uncertainty": "Equivalence Estimate Interval Null",
-        "results.verdict": "Deviation Verdict",
+        "results.uncertainty": "Equivalence Estimate Interval MetricResult Null",
+        "results.verdict": "Deviation OmnibusTest TestResult Verdict",
     },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)

@@ -4,7 +4,7 @@ from calibrant.evaluation.decisions import Decisions as Decisions
 from calibrant.evaluation.net_benefit import NetBenefit as NetBenefit
 from calibrant.kinds.binary.details import BinaryDetails as BinaryDetails
 from calibrant.kinds.binary.details import CumulativeDifferences as CumulativeDifferences
-from calibrant.kinds.binary.sensitivity import Sensitivity as Sensitivity
+from calibrant.kinds.binary.details import Sensitivity as Sensitivity
 from calibrant.kinds.distribution.details import DistributionDetails as DistributionDetails
 from calibrant.kinds.labels.details import LabelsDetails as LabelsDetails
 from calibrant.kinds.labels.verdict import ClassProportion as ClassProportion
@@ -12,7 +12,7 @@ from calibrant.kinds.multiclass.confusions import Confusion as Confusion
 from calibrant.kinds.multiclass.details import MulticlassDetails as MulticlassDetails
 from calibrant.kinds.multiclass.verdict import ClassDecision as ClassDecision
 from calibrant.kinds.point.details import PointDetails as PointDetails
-from calibrant.metrics.rejection_profile import RejectionProfile as RejectionProfile
+from calibrant.kinds.binary.details import RejectionProfile as RejectionProfile
 from calibrant.results.audit import Audit as Audit
 from calibrant.results.audit import MulticalibrationError as MulticalibrationError
 from calibrant.results.audit import Segment as Segment
@@ -20,9 +20,9 @@ from calibrant.results.audit_conditions import Condition as Condition
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
 from calibrant.results.evaluation import Evaluation as Evaluation
-from calibrant.results.hypothesis_tests import OmnibusTest as OmnibusTest
-from calibrant.results.hypothesis_tests import TestResult as TestResult
-from calibrant.results.metric_result import MetricResult as MetricResult
+from calibrant.results.verdict import OmnibusTest as OmnibusTest
+from calibrant.results.verdict import TestResult as TestResult
+from calibrant.results.uncertainty import MetricResult as MetricResult
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence

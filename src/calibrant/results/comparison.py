@@ -11,11 +11,10 @@ from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
 from calibrant._support.plain_data import frame_from_rows, plain
 from calibrant._support.workers import cached_property
 from calibrant.results.evaluation import SCHEMA_VERSION, Evaluation, to_json_text
-from calibrant.results.hypothesis_tests import TestResult
-from calibrant.results.metric_result import MetricMapping, MetricResult
 from calibrant.results.settings import Settings
-from calibrant.results.sizes import rows_text
-from calibrant.results.text import ResultText
+from calibrant.results.text import ResultText, rows_text
+from calibrant.results.uncertainty import MetricMapping, MetricResult
+from calibrant.results.verdict import TestResult
 
 __all__ = [
     "DECIDING_TEST",

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from calibrant.results import sentences
-from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.uncertainty import Estimate
+from calibrant.results.verdict import TestResult
 
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation

@@ -14,13 +14,10 @@ from calibrant._support.plain_data import label as json_label
 from calibrant._support.workers import cached_property
 from calibrant.results import sentences
 from calibrant.results.details import Details
-from calibrant.results.hypothesis_tests import TestResult
-from calibrant.results.metric_result import MetricMapping, MetricResult
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.sizes import mean_score, n_used, row_counts
-from calibrant.results.text import GroupTable, ResultText
-from calibrant.results.uncertainty import Estimate, Interval
-from calibrant.results.verdict import Deviation, Verdict
+from calibrant.results.text import GroupTable, ResultText, mean_score, n_used, row_counts
+from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult
+from calibrant.results.verdict import Deviation, TestResult, Verdict
 
 __all__ = ["SCHEMA_VERSION", "Details", "Evaluation", "to_json_text"]
 

@@ -1,13 +1,30 @@
 """Layout of printed results, as text and as HTML for notebooks."""
 
 import html
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
 
 from calibrant._support.errors import Note
-from calibrant._support.formatting import html_table, printable, text_table
+from calibrant._support.formatting import NumberFormat, html_table, p_text, printable, text_table
+from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["GroupTable", "ResultText"]
+__all__ = [
+    "GroupTable",
+    "ResultText",
+    "bins_text",
+    "format_level",
+    "format_limits",
+    "format_pvalues",
+    "mean_score",
+    "n_rows",
+    "n_used",
+    "row_counts",
+    "rows_text",
+]
 
 _SHOWN_GROUPS = 20  # number of groups that are printed
 
@@ -90,3 +107,81 @@ class ResultText:
 
 def _items(lines: Iterable[str]) -> str:
     return "".join(f"<li>{html.escape(printable(line))}</li>" for line in lines)
+
+
+class RowTable(Protocol):
+    """A table of any kind of forecast."""
+
+    @property
+    def n_in(self) -> int: ...
+    @property
+    def n_dropped(self) -> int: ...
+    @property
+    def size(self) -> int | float: ...
+    @property
+    def importance(self) -> bool: ...
+
+
+def n_used(table: RowTable) -> int:
+    """Return the number of rows that were read and not dropped."""
+    return table.n_in - table.n_dropped
+
+
+def mean_score(table: ScoreTable) -> float:
+    """Return the mean score of all rows."""
+    return float(np.sum(table.n * table.score) / table.size)
+
+
+def row_counts(table: RowTable) -> dict[str, Any]:
+    """Return the numbers of rows read, used and dropped, and their total weight."""
+    return {"n_in": table.n_in, "n_used": n_used(table), "n_dropped": table.n_dropped, "size": table.size}
+
+
+def n_rows(table: RowTable) -> int:
+    """Return the number of rows: those used if rows have importance weights, else the sum of frequencies."""
+    return n_used(table) if table.importance else int(table.size)
+
+
+def rows_text(table: RowTable) -> str:
+    """Format the number of rows: "1,000 rows"."""
+    if table.importance:
+        return f"{n_used(table):,} rows with a total weight of {table.size:,.6g}"
+    return f"{table.size:,} row{'s' if table.size != 1 else ''}"
+
+
+def bins_text(count: int) -> str:
+    """Format the number of bins: "10 bins"."""
+    return f"{count:,} bin{'s' if count != 1 else ''}"
+
+
+def format_limits(unit: str, value: float, low: float, high: float, *, signed: bool = False) -> tuple[str, str]:
+    """Return the value and "low to high", with digits that fit the distance of the limits.
+
+    Without limits the second text is empty. Units other than "1" and "%" may have any size: four significant digits.
+
+    >>> format_limits("1", 0.03124, 0.02011, 0.04093), format_limits("%", 12.34, 8.1, 15.22)
+    (('0.0312', '0.0201 to 0.0409'), ('12.3 %', '8.1 to 15.2 %'))
+    """
+    if unit in ("1", "%"):
+        form = NumberFormat.for_spread(unit, high - low, signed=signed)
+        return form.value(value), form.range(low, high)
+    return f"{value:.4g}", "" if math.isnan(low) or math.isnan(high) else f"{low:.4g} to {high:.4g}"
+
+
+def format_level(level: float, term: str) -> str:
+    """Return a level with its term.
+
+    >>> format_level(0.95, "CI")
+    '95% CI'
+    """
+    return f"{100 * level:g}% {term}"
+
+
+def format_pvalues(pvalue: float, adjusted: float | None = None, resampled: float | None = None) -> list[str]:
+    """Return the p-values that exist.
+
+    >>> format_pvalues(0.0123, adjusted=0.0246)
+    ['p = 0.012', 'adjusted p = 0.025']
+    """
+    texts = (("", pvalue, ""), ("adjusted ", adjusted, ""), ("", resampled, " by resampling"))
+    return [f"{a}{p_text(p)}{z}" for a, p, z in texts if p is not None and not math.isnan(p)]

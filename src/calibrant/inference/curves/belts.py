@@ -19,7 +19,7 @@ from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import read_rows
 from calibrant.metrics.log_odds import count_clipped
 from calibrant.metrics.smooth_errors import SmoothErrors, smooth_errors
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options
 

@@ -14,7 +14,7 @@ from calibrant._support.plain_data import columns, number
 from calibrant.inference.multiplicity import holm
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.point_costs import bin_means
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanPartition, MeanTable, as_number, take_rows
 
 __all__ = ["SLACK", "BiasByBin", "bias_by_bin", "fine_bins", "tce", "too_alike", "too_few"]

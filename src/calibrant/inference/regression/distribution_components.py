@@ -15,7 +15,7 @@ from calibrant.inference.residual_tests import (
     share_covariance,
     sums_by_cluster,
 )
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 
 __all__ = ["coverage_component", "median_component", "merged_levels", "pit_component"]
 

@@ -25,8 +25,8 @@ from calibrant.inference.residual_tests import (
 )
 from calibrant.metrics.bins import PAVA, PAVABC, MeanBins, Quantile
 from calibrant.metrics.point_costs import bin_means
-from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.uncertainty import Estimate
+from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanPartition, MeanTable
 
 __all__ = [

@@ -8,8 +8,8 @@ import numpy as np
 from calibrant._support.arrays import Floats, Ints, gram
 from calibrant._support.errors import InputError, Note, check_share, join_notes
 from calibrant.inference.estimates import FEWEST_EQUAL, from_error
-from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.uncertainty import Estimate
+from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable, need_rows, take_rows
 
 __all__ = ["LinearFit", "determines_line", "fitted_line", "slope_intercept"]

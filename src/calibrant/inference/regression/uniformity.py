@@ -10,7 +10,7 @@ from calibrant._support.errors import InputError, Note, check_count, check_resam
 from calibrant._support.random_streams import RandomState, generator
 from calibrant.forecasts.distributions import as_levels
 from calibrant.metrics.distribution import NEAREST, read_pit, rising
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 
 __all__ = ["a_squared", "ad_limit", "ad_pvalue", "anderson_darling", "chi_square", "kolmogorov_smirnov"]
 

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.random import SeedSequence
 
+from calibrant._support.arrays import Weights
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import format_pvalue, short_repr
 from calibrant._support.plain_data import plain
@@ -17,26 +19,32 @@ from calibrant.inference.calibration_tests import TESTS_OF_FITS, TESTS_OF_SUMS, 
 from calibrant.inference.design import Design
 from calibrant.inference.levels import CalibrationLevels, calibration_levels, coefficients
 from calibrant.inference.power import rows_to_decide
-from calibrant.kinds.binary.sensitivity import Sensitivity
 from calibrant.kinds.log_odds import LogOddsDetails, LogOddsEstimate, consequence, explanation
 from calibrant.metrics.bins import EqualInformation, Quantile
 from calibrant.metrics.calibration_errors import Ecce, ecce
+from calibrant.metrics.costs import LinearCost
 from calibrant.metrics.gce import GCE, Breakdown
-from calibrant.metrics.losses import absolute_gap
+from calibrant.metrics.losses import CostLoss, absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.proper_scores import CorpDecomposition, corp_decomposition
 from calibrant.metrics.rejection_profile import RejectionProfile
-from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.sentences import headline
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.sizes import mean_score, n_rows, rows_text
+from calibrant.results.text import mean_score, n_rows, rows_text
 from calibrant.results.uncertainty import Estimate
+from calibrant.results.verdict import TestResult
 from calibrant.tables.score_table import ScoreTable
 
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
 
-__all__ = ["BinaryDetails", "CumulativeDifferences"]
+__all__ = [
+    "ALPHAS",
+    "BinaryDetails",
+    "CumulativeDifferences",
+    "RATIOS",
+    "Sensitivity",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +96,79 @@ class CumulativeDifferences:
         except InputError:
             test = None
         return cls(ecce(table), cumulative_band(table), test)
+
+
+_USUAL = (0.01, 0.05)
+# Significance levels: 58 in geometric progression, and the usual two.
+ALPHAS: tuple[float, ...] = tuple(sorted({*(float(f"{a:.3g}") for a in np.geomspace(1e-6, 0.4, 58)), *_USUAL}))
+# Cost of underestimation by one point if overestimation by one point costs 1.
+RATIOS: tuple[float, ...] = tuple(float(f"{r:.3g}") for r in np.geomspace(0.05, 20, 41))
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """TCE as a function of the significance level, and ECC as a function of the cost ratio.
+
+    Attributes
+    ----------
+    alphas : tuple of float
+        `ALPHAS` and the level of the test-based breakdown.
+    tce : tuple of float
+        The test-based metric at each level, in percent, over the bins of the breakdown.
+    rejected : ndarray of shape (number of levels, number of bins)
+        Number of rejected rows (or their weight) per level and bin.
+    ecc : tuple of float
+        ECC at each of `RATIOS`, over the bins of ECE.
+
+    See Also
+    --------
+    Evaluation, AbsoluteMargin
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.results import Sensitivity
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = Sensitivity.measure(cb.TCE(bins=cb.EqualWidth(2))(table), cb.ECE()(table))
+    >>> min(found.alphas), max(found.alphas), round(min(found.tce), 1), round(max(found.tce), 1)
+    (1e-06, 0.4, 33.3, 100.0)
+    """
+
+    alphas: tuple[float, ...]
+    tce: tuple[float, ...]
+    rejected: Weights
+    ecc: tuple[float, ...]
+
+    @classmethod
+    def measure(cls, tested: Breakdown, ece: Breakdown) -> "Sensitivity":
+        """Compute both functions from the test-based breakdown and that of ECE.
+
+        Parameters
+        ----------
+        tested : Breakdown
+            Result of TCE.
+        ece : Breakdown
+            Result of ECE, whose bins ECC uses.
+
+        Returns
+        -------
+        Sensitivity
+            TCE at several significance levels, and ECC at several cost ratios.
+        """
+        loss: Any = tested.definition.loss
+        alphas = tuple(sorted({*ALPHAS, float(loss.alpha)}))
+        partition = tested.partition
+        losses = np.array([replace(loss, alpha=alpha)(partition) for alpha in alphas])
+        rejected = losses / 100 * partition.n
+        if not partition.table.importance:
+            rejected = np.rint(rejected).astype(np.int64)
+        tce = tuple(float(row @ partition.n / partition.n.sum()) for row in losses)
+        return cls(alphas, tce, rejected, tuple(_ecc(ece, ratio) for ratio in RATIOS))
+
+
+def _ecc(ece: Breakdown, ratio: float) -> float:
+    loss = CostLoss(LinearCost(over=1, under=ratio))
+    return float(weighted_l1(loss(ece.partition), ece.partition.n))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,9 +29,8 @@ from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.uncertainty import Interval, Null
+from calibrant.results.uncertainty import Interval, MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable

@@ -14,9 +14,8 @@ from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.residual_tests import residual_test
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate
 from calibrant.metrics.log_odds import LogOddsError
-from calibrant.results.hypothesis_tests import OmnibusTest
 from calibrant.results.uncertainty import Interval, Null
-from calibrant.results.verdict import Deviation, Verdict
+from calibrant.results.verdict import Deviation, OmnibusTest, Verdict
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["BinaryTests", "decide", "decide_without_tests"]

@@ -7,7 +7,7 @@ import numpy as np
 from calibrant._support.arrays import Floats
 from calibrant._support.formatting import short_repr
 from calibrant.kinds.point.details import PointDetails
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 
 __all__ = ["DistributionDetails"]
 

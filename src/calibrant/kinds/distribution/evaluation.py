@@ -27,8 +27,8 @@ from calibrant.kinds.point.sample import NumericRows
 from calibrant.metrics.distribution import transforms
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.hypothesis_tests import TestResult
 from calibrant.results.settings import Settings
+from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["evaluate"]

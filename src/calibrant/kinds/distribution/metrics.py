@@ -11,8 +11,7 @@ from calibrant._support.errors import InputError
 from calibrant.inference.estimates import from_error
 from calibrant.kinds.point.metrics import UNITS, estimate_metrics, mean_estimate, metric_result
 from calibrant.metrics.distribution import Coverage, coverage
-from calibrant.results.metric_result import MetricResult
-from calibrant.results.uncertainty import Estimate
+from calibrant.results.uncertainty import Estimate, MetricResult
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["UNITS_OF_DISTRIBUTIONS", "coverage_by_level", "coverage_results", "distribution_estimates"]

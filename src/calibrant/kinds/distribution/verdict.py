@@ -13,10 +13,9 @@ from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.residual_tests import sum_covariance, sums_by_cluster
 from calibrant.kinds.point.sample import NumericRows
 from calibrant.kinds.point.verdict import few_clusters_note, limits_notes, mean_components
-from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import Estimate
-from calibrant.results.verdict import Deviation, Verdict
+from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdict
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["coverage_deviation", "decide"]

@@ -10,7 +10,7 @@ from calibrant._support.plain_data import label as json_label
 from calibrant._support.plain_data import number
 from calibrant.kinds.bounded_deviation import BoundedDetails, short_verdict
 from calibrant.kinds.labels.verdict import ClassProportion
-from calibrant.results.sizes import n_rows, rows_text
+from calibrant.results.text import n_rows, rows_text
 from calibrant.tables.class_table import ConfusionTable
 
 if TYPE_CHECKING:

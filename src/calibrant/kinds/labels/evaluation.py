@@ -13,9 +13,8 @@ from calibrant.kinds.labels.sample import LabelsSample
 from calibrant.kinds.labels.verdict import ClassProportion, decide_proportions
 from calibrant.metrics.labels import Proportions
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import Settings
-from calibrant.results.uncertainty import Interval, Null
+from calibrant.results.uncertainty import Interval, MetricResult, Null
 from calibrant.results.verdict import Verdict
 
 __all__ = ["evaluate"]

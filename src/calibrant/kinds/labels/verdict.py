@@ -11,8 +11,7 @@ from calibrant._support.arrays import Floats
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.tails import binomial_two_sided, student_two_sided
-from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
-from calibrant.results.verdict import Claim, Deviation, Verdict
+from calibrant.results.verdict import Claim, Deviation, OmnibusTest, TestResult, Verdict
 from calibrant.tables.class_table import ConfusionTable
 
 __all__ = ["ClassProportion", "decide_proportions"]

@@ -15,7 +15,7 @@ from calibrant.inference.residual_tests import cluster_t_test, covariance_traces
 from calibrant.inference.tails import quadratic_tail, student_two_sided
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.metrics.log_odds import LogOddsBins
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 from calibrant.tables.score_table import squared_residuals
 
 __all__ = ["BinsOfClass", "Cells", "impossible_outcomes", "temperature", "top_label_deviation"]

@@ -11,7 +11,7 @@ from calibrant.kinds.log_odds import LogOddsDetails, explanation
 from calibrant.kinds.multiclass.confusions import Confusion
 from calibrant.kinds.multiclass.verdict import ClassDecision
 from calibrant.results.sentences import headline
-from calibrant.results.sizes import n_rows, rows_text
+from calibrant.results.text import n_rows, rows_text
 from calibrant.tables.class_table import ClassTable
 
 if TYPE_CHECKING:

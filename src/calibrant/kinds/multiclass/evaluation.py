@@ -23,8 +23,8 @@ from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
 from calibrant.metrics.proper_scores import corp_decomposition, murphy_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import Settings
+from calibrant.results.uncertainty import MetricResult
 from calibrant.tables.class_table import ClassTable
 
 __all__ = ["evaluate"]

@@ -28,9 +28,8 @@ from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.relevance import ClasswiseDeviation
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.log_odds import LogOddsError
-from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 from calibrant.results.uncertainty import Interval, Null
-from calibrant.results.verdict import Claim, Deviation, Verdict
+from calibrant.results.verdict import Claim, Deviation, OmnibusTest, TestResult, Verdict
 
 __all__ = ["ClassDecision", "ClassesVerdict", "Confusion", "decide_classes"]
 

@@ -7,7 +7,7 @@ from calibrant._support.formatting import format_pvalue, short_repr
 from calibrant.inference.regression.point_line import LinearFit
 from calibrant.kinds.bounded_deviation import BoundedDetails, short_verdict
 from calibrant.metrics.point import MSEDecomposition
-from calibrant.results.sizes import n_rows, rows_text
+from calibrant.results.text import n_rows, rows_text
 from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable
 

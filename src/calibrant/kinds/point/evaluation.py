@@ -20,9 +20,8 @@ from calibrant.kinds.point.verdict import decide
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.metric_result import MetricResult
 from calibrant.results.settings import Settings
-from calibrant.results.uncertainty import Null
+from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Verdict
 from calibrant.tables.mean_table import MeanTable
 

@@ -17,9 +17,8 @@ from calibrant.metrics import point as means
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.point_costs import bin_means
-from calibrant.results.hypothesis_tests import OmnibusTest
-from calibrant.results.metric_result import MetricResult
-from calibrant.results.uncertainty import Estimate, Interval, Null
+from calibrant.results.uncertainty import Estimate, Interval, MetricResult, Null
+from calibrant.results.verdict import OmnibusTest
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["UNITS", "estimate_metrics", "mean_estimate", "metric_result", "metric_results", "resampled_metrics"]

@@ -16,10 +16,9 @@ from calibrant.inference.regression.point_components import BinSums
 from calibrant.inference.residual_tests import box_moments
 from calibrant.kinds.point.sample import NumericRows
 from calibrant.metrics import point as means
-from calibrant.results.hypothesis_tests import OmnibusTest, TestResult
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import Estimate
-from calibrant.results.verdict import Deviation, Verdict
+from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdict
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["bias_deviation", "decide", "few_clusters_note", "limits_notes", "mean_components"]
