@@ -12,7 +12,7 @@ from calibrant.kinds.multiclass.confusions import Confusion as Confusion
 from calibrant.kinds.multiclass.details import MulticlassDetails as MulticlassDetails
 from calibrant.kinds.multiclass.verdict import ClassDecision as ClassDecision
 from calibrant.kinds.point.details import PointDetails as PointDetails
-from calibrant.kinds.binary.details import RejectionProfile as RejectionProfile
+from calibrant.metrics.rejection_profile import RejectionProfile as RejectionProfile
 from calibrant.results.audit import Audit as Audit
 from calibrant.results.audit import MulticalibrationError as MulticalibrationError
 from calibrant.results.audit import Segment as Segment
@@ -20,14 +20,14 @@ from calibrant.results.audit_conditions import Condition as Condition
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
 from calibrant.results.evaluation import Evaluation as Evaluation
-from calibrant.results.verdict import OmnibusTest as OmnibusTest
-from calibrant.results.verdict import TestResult as TestResult
-from calibrant.results.uncertainty import MetricResult as MetricResult
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence
 from calibrant.results.uncertainty import Estimate as Estimate
 from calibrant.results.uncertainty import Interval as Interval
+from calibrant.results.uncertainty import MetricResult as MetricResult
 from calibrant.results.uncertainty import Null as Null
 from calibrant.results.verdict import Deviation as Deviation
+from calibrant.results.verdict import OmnibusTest as OmnibusTest
+from calibrant.results.verdict import TestResult as TestResult
 from calibrant.results.verdict import Verdict as Verdict

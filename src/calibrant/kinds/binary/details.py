@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALPHAS",
+    "RATIOS",
     "BinaryDetails",
     "CumulativeDifferences",
-    "RATIOS",
     "Sensitivity",
 ]
 
