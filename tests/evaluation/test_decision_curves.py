@@ -152,7 +152,7 @@ def test_tables_have_the_net_benefit_of_their_rows(weighted):
     for name in ("model", "treat all"):
         for column in ("value", "low", "high", "gain", "gain_low", "gain_high"):
             assert getattr(found[name], column) == pytest.approx(getattr(want[name], column), abs=1e-12)
-    assert (found.prevalence, found.n_rows) == pytest.approx((want.prevalence, want.n_rows))
+    assert (found.event_rate, found.n_rows) == pytest.approx((want.event_rate, want.n_rows))
     both = decision_curve(cb.Tables({("a", None): table, ("b", None): second}), thresholds=[0.2])
     assert [each.name for each in both.models] == ["a", "b"]
     assert both["b"].reference == "the better of treating all and none"

@@ -336,7 +336,7 @@ def test_a_frame_of_a_missing_library_is_an_error():
 
 def test_json_carries_the_whole_specification():
     found = json.loads(json.dumps(quick(*draw(200)).to_dict()))
-    assert (found["schema_version"], found["result"], found["kind"]) == (3, "evaluation", "binary")
+    assert (found["schema_version"], found["result"], found["kind"]) == (4, "evaluation", "binary")
     settings = found["settings"]
     assert (settings["margin"], settings["alpha"], settings["n_resamples"], settings["random_state"]) == (
         0.1,

@@ -251,9 +251,9 @@ def test_a_damaged_document_is_refused(rows):
 def test_unknown_names_and_versions_are_refused():
     with pytest.raises(cb.InputError, match="name must be one of audit, audits, .*; got 'report'"):
         json_schemas.load("report")
-    with pytest.raises(cb.InputError, match="version of check must be 2; got 1"):
+    with pytest.raises(cb.InputError, match="version of check must be 3; got 1"):
         json_schemas.load("check", version=1)
-    assert json_schemas.load("check", version=2) == json_schemas.load("check")
+    assert json_schemas.load("check", version=3) == json_schemas.load("check")
 
 
 def test_the_documentation_lists_every_schema():

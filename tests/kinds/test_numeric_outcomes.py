@@ -74,7 +74,7 @@ def test_chosen_metrics_replace_the_panel_but_for_the_mean_error():
     assert (of_sd["score"].null.expected, of_sd["score"].null.pvalue) == (null.expected, null.pvalue)
     assert of_sd["score"].pvalue >= of_sd.pvalue
     for result in (found, of_sd):
-        assert "mae" in repr(result) or "score" in repr(result)
+        assert "MAE" in repr(result) or "score" in repr(result)
         assert len(result.to_dict()["metrics"]) == 3
 
 

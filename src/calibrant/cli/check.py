@@ -106,7 +106,7 @@ def check(
         write_text(junit, junit_xml(gates))
     if json_file is not None:
         found = {
-            "schema_version": 2,
+            "schema_version": 3,
             "result": "check",
             "passed": all(gate.passed for gate in gates),
             "limits": limits,

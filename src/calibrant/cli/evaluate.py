@@ -62,7 +62,7 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
         write_text(html, page.rstrip("\n"))
     if json_file is not None:
         models = {name: result.to_dict() for name, result in results.items()}
-        write_json(json_file, {"schema_version": 2, "result": "evaluations", "inputs": inputs, "models": models})
+        write_json(json_file, {"schema_version": 3, "result": "evaluations", "inputs": inputs, "models": models})
     if "-" not in (json_file, html):  # after the files, because the reader of the output may close it
         from calibrant.cli.console import print_evaluation, print_results
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant._support.arrays import Column, Floats, runs_text
 from calibrant._support.errors import Argument, InputError, Note, check_sequence, check_share, is_number
+from calibrant._support.lazy import warn_moved
 from calibrant._support.logistic import EPS, expit, logit
 from calibrant._support.plain_data import columns, frame_from_columns
 from calibrant.evaluation.decisions import as_models, cost_threshold
@@ -32,7 +33,7 @@ class DecisionCurve:
         The models in their order, each followed by its recalibrated version if a calibrator is given.
     treat_all : NetBenefit
         Acting on every row; treating none has net benefit 0.
-    prevalence : float
+    event_rate : float
     level : float
     n_rows : float
     notes : tuple of Note
@@ -55,10 +56,16 @@ class DecisionCurve:
     thresholds: Floats
     models: tuple[NetBenefit, ...]
     treat_all: NetBenefit
-    prevalence: float
+    event_rate: float
     level: float
     n_rows: float
     notes: tuple[Note, ...] = ()
+
+    @property
+    def prevalence(self) -> float:
+        """The event rate, under its old name."""
+        warn_moved("DecisionCurve.prevalence", "DecisionCurve.event_rate")
+        return self.event_rate
 
     def __getitem__(self, name: str) -> NetBenefit:
         """Return the strategy of this name."""
@@ -108,11 +115,11 @@ class DecisionCurve:
             for each in (*self.models, self.treat_all)
         ]
         return {
-            "schema_version": 1,
+            "schema_version": 2,
             "result": "decision_curve",
             "thresholds": self.thresholds.tolist(),
             "strategies": strategies,
-            "prevalence": self.prevalence,
+            "event_rate": self.event_rate,
             "level": self.level,
             "n_rows": self.n_rows,
             "notes": [note.to_dict() for note in self.notes],
@@ -160,7 +167,7 @@ class DecisionCurve:
         count, ends = self.thresholds.size, dict.fromkeys(f"{end:g}" for end in self.thresholds[[0, -1]])
         where = f"1 threshold, {next(iter(ends))}" if count == 1 else f"{count} thresholds from {' to '.join(ends)}"
         head = f"Net benefit at {where}"
-        return "\n".join([f"{head}; event rate {100 * self.prevalence:.4g} %", *parts])
+        return "\n".join([f"{head}; event rate {100 * self.event_rate:.4g} %", *parts])
 
 
 @row_options

@@ -1,11 +1,11 @@
 """JSON Schemas of the JSON that Calibrant writes.
 
-Each document has the keys ``result`` and ``schema_version``, which name its schema: ``evaluation`` and 3 are those of
-``evaluation-3.json``. Files of calibrators have ``format`` and ``version`` instead. The schemas follow draft 2020-12.
+Each document has the keys ``result`` and ``schema_version``, which name its schema: ``evaluation`` and 4 are those of
+``evaluation-4.json``. Files of calibrators have ``format`` and ``version`` instead. The schemas follow draft 2020-12.
 
 >>> from calibrant import json_schemas
 >>> json_schemas.load("evaluation")["$id"]
-'urn:calibrant:schema:evaluation:3'
+'urn:calibrant:schema:evaluation:4'
 """
 
 import json
@@ -36,7 +36,7 @@ def names() -> dict[str, int]:
     --------
     >>> from calibrant import json_schemas
     >>> json_schemas.names()["check"]
-    2
+    3
     """
     return {name: version for name, version in sorted(_versions()) if name != "parts"}
 

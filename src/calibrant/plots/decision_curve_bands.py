@@ -165,7 +165,7 @@ class DecisionCurveDisplay:
 
     def _dress(self, colours: list[str]) -> None:
         ax, curve = self.ax_, self.curve
-        top = max([curve.prevalence, *(float(model.value.max()) for model in curve.models)])
+        top = max([curve.event_rate, *(float(model.value.max()) for model in curve.models)])
         ax.set_ylim(-0.12 * top, 1.15 * top)
         lowest, highest = float(curve.thresholds[0]), float(curve.thresholds[-1])
         if lowest < _USUAL[0] or highest > _USUAL[1]:
@@ -218,4 +218,4 @@ class DecisionCurveDisplay:
         for model in self.curve.models:
             where = self.curve.better_at(model)
             parts.append(f"{model.name} has a higher net benefit than {model.reference} at {where}")
-        return f"Decision curve, event rate {100 * self.curve.prevalence:.3g} %: {'; '.join(parts)}."
+        return f"Decision curve, event rate {100 * self.curve.event_rate:.3g} %: {'; '.join(parts)}."

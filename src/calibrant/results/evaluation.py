@@ -21,7 +21,7 @@ from calibrant.results.verdict import Deviation, TestResult, Verdict
 
 __all__ = ["SCHEMA_VERSION", "Details", "Evaluation", "to_json_text"]
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)

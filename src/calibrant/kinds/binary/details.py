@@ -315,7 +315,7 @@ class BinaryDetails(LogOddsDetails):
 
     def sizes(self, table: ScoreTable) -> dict[str, Any]:
         """Return the number of events, the event rate and the mean score."""
-        return {"positives": table.positives, "prevalence": table.prevalence, "mean_score": mean_score(table)}
+        return {"positives": table.positives, "event_rate": table.prevalence, "mean_score": mean_score(table)}
 
     def frame_columns(self, table: ScoreTable) -> dict[str, Any]:
         """Return the columns of a frame that describe the rows."""
