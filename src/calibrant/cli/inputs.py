@@ -212,8 +212,6 @@ class Source:
 
     def _count(self, paths: list[str], pos_label: object) -> "Tables":
         from calibrant.ingest.files import tables_scan
-        from calibrant.ingest.frames import tables_from_frame
-        from calibrant.ingest.spark import parquet_frame
 
         options: dict[str, Any] = {
             "y": self.y,
@@ -228,6 +226,9 @@ class Source:
         if self.spark is None:
             options |= {"format": self.format, "memory_limit": self.reading_memory, "max_memory": self.max_memory}
             return tables_scan(paths, **options)
+        from calibrant.ingest.frames import tables_from_frame
+        from calibrant.ingest.spark import parquet_frame
+
         if self.max_memory is not None or "-" in self.paths:
             raise InputError(
                 Argument("spark") + " must not be given with " + Argument("max_memory") + " or standard input (-)."

@@ -28,8 +28,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from calibrant.tables.rows import declared_kind
-
 __all__ = ["FEWER_RESAMPLES", "KINDS", "ROW_OPTIONS", "Defaults", "Kind", "kind_of", "named_columns_kind"]
 
 ROW_OPTIONS = ("sample_weight", "frequency", "missing")
@@ -94,4 +92,6 @@ class Defaults:
 
 def named_columns_kind(forecast: Any) -> str:
     """Return the kind of a forecast that names columns of a file: classes have a mapping of their columns."""
+    from calibrant.tables.rows import declared_kind
+
     return declared_kind(forecast) or ("multiclass" if isinstance(forecast, Mapping) else "binary")
