@@ -7,10 +7,11 @@ import os
 import shutil
 import sys
 import warnings
-from importlib import import_module
 from pathlib import Path
 
-from calibrant.cli.main import COMMANDS
+import click
+
+from calibrant.cli.main import COMMANDS, calibrant
 from calibrant.cli.main import run as run_command
 from tests.fuzz.choices import Choices
 from tests.fuzz.workplace import folder, one_database
@@ -75,7 +76,7 @@ VALUES = (
 @functools.cache
 def options(name: str) -> tuple[str, ...]:
     """Return the options of a command."""
-    command = getattr(import_module(f"calibrant.cli.{name}"), name)
+    command = calibrant.get_command(click.Context(calibrant), name)
     return tuple(sorted(option for each in command.params for option in each.opts if option.startswith("-")))
 
 

@@ -9,9 +9,8 @@ from xml.etree import ElementTree
 import click
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.cli.audit import audit_files, split_names
 from calibrant.cli.command_files import check_outputs, write_json, write_text
-from calibrant.cli.evaluate import evaluate_files
+from calibrant.cli.evaluate import audit_files, evaluate_files, split_names
 from calibrant.cli.inputs import Source
 from calibrant.cli.options import (
     cluster_option,

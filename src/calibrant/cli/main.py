@@ -54,7 +54,7 @@ COMMANDS = {
 
 
 # A command is a function in the module of its name, or in one of these.
-_MODULES = {"compare": "evaluate", "fit": "calibrate", "apply": "calibrate", "export": "calibrate"}
+_MODULES = {"compare": "evaluate", "audit": "evaluate", "fit": "calibrate", "apply": "calibrate", "export": "calibrate"}
 
 
 class CommandGroup(click.Group):
