@@ -8,12 +8,12 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 # torch is large; tests use it where it is installed, and make test-all installs this build.
 export TORCH ?= torch==2.13.0
 # make check: laws, contracts and golden values of the kernel, the readers, the metrics and every kind of forecast.
-FAST := tests/_kernels tests/_support tests/tables tests/metrics/test_golden.py tests/metrics/test_bins.py tests/metrics/test_registry.py \
-	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_inputs.py tests/test_options.py tests/test_package.py tests/test_structure.py
+FAST := tests/_kernels tests/_support tests/tables tests/metrics/test_metrics_golden.py tests/metrics/test_bins.py tests/metrics/test_registry.py \
+	tests/metrics/test_multiclass.py tests/evaluation/test_evaluate_kinds.py tests/test_inputs.py tests/test_options.py tests/test_package.py tests/test_structure.py
 # What can differ without optional libraries and on the reference kernel: imports, readers of columns, tables, metrics, an
 # evaluation of each kind and the examples. Files of _support that check options, locks and texts run once, with all libraries.
 WITHOUT_LIBRARIES := tests/_kernels tests/test_inputs.py tests/_support/test_errors.py tests/tables tests/metrics tests/ingest \
-	tests/evaluation/test_kinds.py::test_each_kind_has_a_verdict_metrics_tests_and_groups tests/test_package.py src/calibrant
+	tests/evaluation/test_evaluate_kinds.py::test_each_kind_has_a_verdict_metrics_tests_and_groups tests/test_package.py src/calibrant
 # Tests on the reference kernel that need scikit-learn: laws and golden values of each calibrator, which call each function of
 # the kernel that calibrators use. Wrappers of models, folds, cost rules and scikit-learn's checks of the interface call no other.
 WITH_LIBRARIES := tests/calibrators/test_calibrators.py tests/calibrators/test_multiclass_calibrators.py tests/metrics/test_multiclass.py src/calibrant/calibrators

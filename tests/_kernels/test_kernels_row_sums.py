@@ -144,7 +144,7 @@ def digest():
 @compiled_only
 @pytest.mark.parametrize("instructions", ["", "generic"])
 def test_both_instruction_sets_give_the_same_bytes(instructions):
-    code = "import sys; sys.path[:0] = sys.argv[1:]; import test_row_sums as t; print(t.digest())"
+    code = "import sys; sys.path[:0] = sys.argv[1:]; import test_kernels_row_sums as t; print(t.digest())"
     here = Path(__file__).parent
     child = subprocess.run(
         [sys.executable, "-c", code, str(here), str(here.parent)],

@@ -10,8 +10,8 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 import calibrant as cb
 from calibrant._support.sql_dialects import DIALECTS
-from tests.evaluation.audit.test_rules import HOSTILE, every_condition, rows, segment
 from tests.export.fitted_maps import fitted_maps, new_rows
+from tests.results.test_audit_conditions import HOSTILE, every_condition, rows, segment
 from tools import servers
 
 OF_SQLGLOT = {"postgresql": "postgres", "sqlserver": "tsql"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-STUDIES = Path(__file__).parents[3] / "docs" / "studies"
+STUDIES = Path(__file__).parents[2] / "docs" / "studies"
 
 
 def rows(name):
