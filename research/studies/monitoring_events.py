@@ -18,7 +18,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 
 from calibrant.inference import EProcess, log_mean_e
 from calibrant.inference.sequential.e_values import Window
-from calibrant.monitor.events import LEVELS
+from calibrant.kinds.distribution.windows import LEVELS
 from research.studies.designs import run_cells
 from research.studies.monitoring import ALPHA
 

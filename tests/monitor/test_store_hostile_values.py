@@ -16,14 +16,11 @@ from calibrant.inference import EProcess
 from calibrant.inference.sequential.e_processes import Evidence
 from calibrant.monitor import schema
 from calibrant.monitor.alarms import list_silences, silence_model
-from calibrant.monitor.model_queries import read_states, read_summaries
+from calibrant.monitor.model_queries import latest_versions, read_states, read_summaries
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.schema import RULES, StoredValue, StoreError
 from calibrant.monitor.store import Store, read_audit, record_audit
 
-prometheus = pytest.importorskip(
-    "calibrant.monitor.service.prometheus_metrics", reason="prometheus-client is not installed"
-)
 tokens = pytest.importorskip("calibrant.monitor.service.access_tokens", reason="Starlette is not installed")
 outboxes = pytest.importorskip("calibrant.monitor.service.outbox", reason="Starlette is not installed")
 notifications = pytest.importorskip("calibrant.monitor.service.notifications", reason="Starlette is not installed")
@@ -79,7 +76,7 @@ def reads(address, secret):
         lambda: tokens.TokenBook(store).verify(secret),
         lambda: outboxes.Outbox(store).due(Channel),
         lambda: outboxes.Outbox(store).waiting(Channel),
-        lambda: _rows(store, prometheus._latest()),
+        lambda: _latest(store),
     ]
     for model, event in (("m", None), ("c", "x")):
         monitor = cb.Monitor(store, model=model)
@@ -114,9 +111,9 @@ def writes(address, folder):
     ]
 
 
-def _rows(store, query):
+def _latest(store):
     with store.read() as connection:
-        return connection.execute(query).all()
+        return latest_versions(connection)
 
 
 def failures(calls):

@@ -103,6 +103,7 @@ def observe(
             hint="Monitor each score as a model of its own: --model NAME.",
         )
     from calibrant.monitor.model import Monitor
+    from calibrant.monitor.model_settings import ModelSettings
     from calibrant.monitor.observations import RowChunk
 
     rows = source.read_rows(time, *group)
@@ -111,7 +112,8 @@ def observe(
     groups = {name: rows.columns[name].values for name in group}
     by = None if not groups else groups if len(groups) > 1 else groups[group[0]]
     events, scores, times = rows.y.values, rows.values(forecast), rows.columns[time].values
-    chunk = RowChunk.read(events, scores, times, by)  # before the model is created with its settings
+    # Rows are checked before the model is created with its settings.
+    chunk = RowChunk.read(ModelSettings().read_rows(events, scores, None), times, by)
     own = Monitor(store, model=model, **settings)
     _check_groups(own, chunk.groups if group else ())
     receipt = own.observe(events, scores, time=times, group=by, batch=batch, version=version)

@@ -5,7 +5,7 @@ from calibrant._support.errors import UnknownArgumentError as UnknownArgumentErr
 from calibrant._support.file_writing import FileWriteError as FileWriteError
 from calibrant._support.logistic import NotConvergedError as NotConvergedError
 from calibrant.monitor.client import ServiceError as ServiceError
-from calibrant.monitor.model import DeletedModelError as DeletedModelError
+from calibrant.monitor.model_settings import DeletedModelError as DeletedModelError
 from calibrant.monitor.model_settings import SettingsConflictError as SettingsConflictError
 from calibrant.monitor.recording import BatchConflictError as BatchConflictError
 from calibrant.monitor.schema import StoreError as StoreError

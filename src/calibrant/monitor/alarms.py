@@ -1,5 +1,7 @@
-"""Alarms in the store, and silences: no notification of a model's alarms for some time, with a reason."""
+"""Alarms in the store: raised, read and acknowledged; and silences, in which nobody is notified of them."""
 
+import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -8,11 +10,78 @@ import sqlalchemy as sa
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor import schema
-from calibrant.monitor.observations import check_name
-from calibrant.monitor.store import Store
+from calibrant.monitor.observations import check_name, group_label
+from calibrant.monitor.schema import WHOLE, damaged
+from calibrant.monitor.status import Alarm
+from calibrant.monitor.store import Store, not_found
 from calibrant.monitor.time_windows import read_time, to_datetime
 
-__all__ = ["Silence", "end_silence", "list_silences", "silence_model"]
+__all__ = [
+    "Silence",
+    "acknowledge_alarm",
+    "alarm_from_row",
+    "end_silence",
+    "list_silences",
+    "read_alarms",
+    "silence_model",
+    "store_alarms",
+]
+
+
+def store_alarms(connection: sa.Connection, version_id: int, alarms: Sequence[tuple[str, int, float]]) -> None:
+    """Store alarms: the stream, the window and the log e-value of each, with an entry of the outbox."""
+    for stream, window, log_e in alarms:
+        raised = schema.now()
+        values = {"version_id": version_id, "stream": stream, "window": window, "log_e": log_e, "raised": raised}
+        key = connection.execute(schema.alarms.insert().values(**values)).inserted_primary_key
+        assert key is not None
+        entry = {"id": str(uuid.uuid4()), "alarm_id": int(key[0]), "created": raised}
+        connection.execute(schema.outbox.insert().values(**entry))
+
+
+def read_alarms(connection: sa.Connection, model_id: int) -> tuple[Alarm, ...]:
+    """Return all alarms of a model in the order in which they were raised."""
+    alarms, versions = schema.alarms, schema.versions
+    query = (
+        sa.select(alarms, versions.c.name, schema.windows.c.start)
+        .join(versions, versions.c.id == alarms.c.version_id)
+        .outerjoin(schema.windows, schema.same_window(alarms))
+        .where(versions.c.model_id == model_id)
+        .order_by(alarms.c.id)
+    )
+    return tuple(alarm_from_row(row) for row in connection.execute(query))
+
+
+def alarm_from_row(row: Any) -> Alarm:
+    """Return the alarm of a row of the store with the name of its version and the start of its window."""
+    if row.start is None:
+        raise damaged(f"alarm {row.id} names a window that does not exist")
+    return Alarm(
+        int(row.id),
+        row.name,
+        None if row.stream == WHOLE else group_label(row.stream),
+        to_datetime(row.start),
+        row.log_e,
+        to_datetime(row.raised),
+        None if row.acknowledged is None else to_datetime(row.acknowledged),
+        row.reason,
+    )
+
+
+def acknowledge_alarm(connection: sa.Connection, model_id: int, alarm_id: int, reason: str) -> None:
+    """Acknowledge an alarm of a model; a repeated call changes nothing, and the first reason stays."""
+    alarms = {alarm.id: alarm for alarm in read_alarms(connection, model_id)}
+    if alarm_id not in alarms:
+        raise not_found("alarm", "an alarm of the model, which has", map(str, alarms), alarm_id)
+    alarm = alarms[alarm_id]
+    if alarm.acknowledged is None:
+        values = {"acknowledged": schema.now(), "reason": reason}
+        connection.execute(schema.alarms.update().where(schema.alarms.c.id == alarm_id).values(**values))
+    elif alarm.reason != reason:
+        raise InputError(
+            Argument("alarm") + f" must not be acknowledged yet; alarm {alarm.id} was at "
+            f"{alarm.acknowledged:%Y-%m-%d %H:%M} UTC: {alarm.reason}"
+        )
 
 
 @dataclass(frozen=True)
@@ -54,10 +123,8 @@ def end_silence(store: Store, model: str, silence_id: int) -> None:
         own = (table.c.id == silence_id) & (table.c.model_id == _model_id(connection, model)) & (table.c.until > now)
         is_id = 0 < silence_id < 2**63  # drivers refuse larger numbers
         if not is_id or not connection.execute(table.update().where(own).values(until=now)).rowcount:
-            known = ", ".join(str(each.id) for each in list_silences(store, model) if each.active) or "none"
-            raise InputError(
-                Argument("silence") + f" must be an active silence of the model, which has {known}; got {silence_id}."
-            )
+            active = (str(silence.id) for silence in list_silences(store, model) if silence.active)
+            raise not_found("silence", "an active silence of the model, which has", active, silence_id)
 
 
 def list_silences(store: Store, model: str) -> list[Silence]:
@@ -75,8 +142,8 @@ def list_silences(store: Store, model: str) -> list[Silence]:
 def _model_id(connection: sa.Connection, model: str) -> int:
     """Return the id of a model, whose revision grows."""
     table: Any = schema.models
-    found = connection.execute(sa.select(table.c.id).where(table.c.name == model)).scalar()
-    if found is None:
+    model_id = connection.execute(sa.select(table.c.id).where(table.c.name == model)).scalar()
+    if model_id is None:
         raise InputError(Argument("model") + f" must be a model of the store; got {model!r}.")
-    connection.execute(table.update().where(table.c.id == found).values(revision=table.c.revision + 1))
-    return int(found)
+    connection.execute(table.update().where(table.c.id == model_id).values(revision=table.c.revision + 1))
+    return int(model_id)

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from calibrant._support.errors import Argument, InputError, MissingExtraError
 from calibrant._support.file_writing import new_file, write_file
 from calibrant.monitor import schema
+from calibrant.monitor.alarms import read_alarms
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP, group_key, group_label
 from calibrant.monitor.schema import StoreError, check_stream, damaged, stream_key
 from calibrant.monitor.time_windows import time_array, to_datetime
@@ -19,7 +20,7 @@ from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.storage import from_arrow, to_arrow
 
 if TYPE_CHECKING:
-    from calibrant.monitor.model_queries import Reader
+    from calibrant.monitor.model_settings import StoredModel, Version
     from calibrant.monitor.recording import Recorder
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "write_files",
 ]
 
+_ALARM_COLUMNS = ("id", "version", "group", "group_key", "window", "log_e_value", "raised", "acknowledged", "reason")
 CellKey = tuple[str, str]  # the keys of a group and of an event
 _DIGEST = hashlib.sha256().digest_size
 
@@ -102,14 +104,9 @@ def cell_row(version_id: int, window: int, key: CellKey, table: ScoreTable, firs
 
 def load_cells(connection: sa.Connection, model: str, where: Any) -> list[tuple[Any, ScoreTable]]:
     """Return the rows of cells and their tables, in the order in which they were stored."""
-    query = sa.select(schema.cells, schema.windows.c.start).join(
-        schema.windows,
-        sa.and_(
-            schema.windows.c.version_id == schema.cells.c.version_id,
-            schema.windows.c.window == schema.cells.c.window,
-        ),
-    )
-    rows = connection.execute(query.where(where).order_by(schema.cells.c.window, schema.cells.c.id)).all()
+    cells, windows = schema.cells, schema.windows
+    query = sa.select(cells, windows.c.start).join(windows, schema.same_window(cells)).where(where)
+    rows = connection.execute(query.order_by(cells.c.window, cells.c.id)).all()
     return [(row, _checked_table(row, _cell_name(model, row))) for row in rows]
 
 
@@ -117,8 +114,8 @@ def _checked_table(row: Any, name: str) -> ScoreTable:
     """Return the table of a cell, which has the counts of the row."""
     table = decode_table(row.data, name)
     if (table.size, table.positives) != (row.n, row.k):
-        found = f"n = {row.n} and k = {row.k}, the table has {table.size} rows and {table.positives} events"
-        raise damaged(f"{name} must have the counts of its row; the row has {found}")
+        counts = f"n = {row.n} and k = {row.k}, the table has {table.size} rows and {table.positives} events"
+        raise damaged(f"{name} must have the counts of its row; the row has {counts}")
     return table
 
 
@@ -134,47 +131,43 @@ def forget_tables(recorder: "Recorder", before: int) -> int:
     Predictions of these windows and the ids of batches that arrived before are deleted too. Sums per window, evidence
     and alarms stay.
     """
-    cells, windows = schema.cells, schema.windows
-    merged = 0
+    cells, windows, connection = schema.cells, schema.windows, recorder.connection
+    n_merged = 0
     for version in recorder.versions:
         where = (cells.c.version_id == version.id) & windows.c.closed & (windows.c.end <= before)
         by_key: dict[CellKey, list[tuple[Any, ScoreTable]]] = {}
-        for row, table in load_cells(recorder.connection, recorder.model, where):
+        for row, table in load_cells(connection, recorder.model.name, where):
             by_key.setdefault((row.group, row.event), []).append((row, table))
-        for key, found in by_key.items():
-            if len(found) < 2:
+        for key, parts in by_key.items():
+            if len(parts) < 2:
                 continue
-            ids = [row.id for row, _ in found]
+            ids = [row.id for row, _ in parts]
             for start in range(0, len(ids), 500):
-                recorder.connection.execute(cells.delete().where(cells.c.id.in_(ids[start : start + 500])))
-            table = sum((table for _, table in found), ScoreTable.empty())
-            first = min(row.first_window for row, _ in found)
-            row = cell_row(version.id, found[-1][0].window, key, table, first)
-            recorder.connection.execute(cells.insert().values(**row))
-            merged += len(found) if key[1] == NO_EVENT else 0
-        _forget_predictions(recorder, _old_predictions(recorder, version, before))
+                connection.execute(cells.delete().where(cells.c.id.in_(ids[start : start + 500])))
+            table = sum((table for _, table in parts), ScoreTable.empty())
+            first = min(row.first_window for row, _ in parts)
+            row = cell_row(version.id, parts[-1][0].window, key, table, first)
+            connection.execute(cells.insert().values(**row))
+            n_merged += len(parts) if key[1] == NO_EVENT else 0
+        _forget_predictions(recorder, version, before)
     batches = schema.batches
-    old = (batches.c.model_id == recorder.model_id) & (batches.c.received < before)
-    recorder.connection.execute(batches.delete().where(old))
-    return merged
+    old = (batches.c.model_id == recorder.model.id) & (batches.c.received < before)
+    connection.execute(batches.delete().where(old))
+    return n_merged
 
 
-def _forget_predictions(recorder: "Recorder", old: Any) -> None:
-    """Delete predictions; the model keeps their number and that of those without an outcome."""
+def _forget_predictions(recorder: "Recorder", version: "Version", before: int) -> None:
+    """Delete predictions of closed windows; for windows of a number of rows, those with an outcome.
+
+    The model keeps their number and that of those without an outcome.
+    """
     pending = schema.pending
+    old = (pending.c.version_id == version.id) & (pending.c.time < before)
+    old &= pending.c.labelled if recorder.rule.counts_rows else pending.c.time < (version.horizon or 0)
     query = sa.select(sa.func.count(), sa.func.count().filter(~pending.c.labelled)).where(old)
     n_forgotten, n_unlabelled = recorder.connection.execute(query).one()
     recorder.count_on_model(n_forgotten=n_forgotten, n_forgotten_unlabelled=n_unlabelled)
     recorder.connection.execute(pending.delete().where(old))
-
-
-def _old_predictions(recorder: "Recorder", version: Any, before: int) -> Any:
-    """Return the predictions to forget: of closed windows, or, for windows of a number of rows, with an outcome."""
-    pending = schema.pending
-    own = (pending.c.version_id == version.id) & (pending.c.time < before)
-    if recorder.rule.counts_rows:
-        return own & pending.c.labelled
-    return own & (pending.c.time < (version.horizon if version.horizon is not None else 0))
 
 
 def round_tables(recorder: "Recorder", resolution: float) -> tuple[int, int]:
@@ -183,7 +176,7 @@ def round_tables(recorder: "Recorder", resolution: float) -> tuple[int, int]:
     before = after = 0
     for version in recorder.versions:
         where = (cells.c.version_id == version.id) & windows.c.closed
-        for row, table in load_cells(recorder.connection, recorder.model, where):
+        for row, table in load_cells(recorder.connection, recorder.model.name, where):
             rounded = table.round(resolution)
             before, after = before + len(table), after + len(rounded)
             values = cell_row(version.id, row.window, (row.group, row.event), rounded, row.first_window)
@@ -200,83 +193,77 @@ def check_folder(folder: str | PathLike[str]) -> Path:
     return path
 
 
-def write_files(reader: "Reader", folder: Path) -> list[Path]:
+def write_files(connection: sa.Connection, model: "StoredModel", folder: Path) -> list[Path]:
     """Write settings, tables, history and alarms of all versions; return the paths."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     settings = folder / "settings.json"
-    about = {"model": reader.model, "settings": reader.settings.to_dict()}
-    frames = {"tables": _table_columns(reader), "history": _history_columns(reader), "alarms": _alarm_columns(reader)}
-    tables = {folder / f"{name}.parquet": pa.table(columns) for name, columns in frames.items()}
-    write_file(settings, json.dumps(about, indent=2) + "\n")
-    for path, table in tables.items():
-        with new_file(path) as scratch:
-            pq.write_table(table, scratch, compression="zstd")
-    return [settings, *tables]
+    write_file(settings, json.dumps({"model": model.name, "settings": model.settings.to_dict()}, indent=2) + "\n")
+    frames = {
+        "tables": _table_columns(connection, model),
+        "history": _history_columns(connection, model.id),
+        "alarms": _alarm_columns(connection, model.id),
+    }
+    paths = []
+    for name, columns in frames.items():
+        paths.append(folder / f"{name}.parquet")
+        with new_file(paths[-1]) as scratch:
+            pq.write_table(pa.table(columns), scratch, compression="zstd")
+    return [settings, *paths]
 
 
-def _table_columns(reader: "Reader") -> dict[str, Any]:
+def _table_columns(connection: sa.Connection, model: "StoredModel") -> dict[str, Any]:
     """Return one row per version, window, group and score."""
-    versions = schema.versions
-    query = sa.select(versions.c.id, versions.c.name).where(versions.c.model_id == reader.model_id)
-    names = {row.id: row.name for row in reader.connection.execute(query)}
-    where = schema.cells.c.version_id.in_(list(names))
-    found = load_cells(reader.connection, reader.model, where)
-    sizes = [len(table) for _, table in found]
+    names = {version.id: version.name for version in model.versions(connection)}
+    cells = load_cells(connection, model.name, schema.cells.c.version_id.in_(list(names)))
+    sizes = [len(table) for _, table in cells]
     return {
-        "version": np.repeat([names[row.version_id] for row, _ in found], sizes).tolist(),
-        "window": np.repeat(time_array([row.start for row, _ in found]), sizes),
-        "group": np.repeat([_group_text(row.group) for row, _ in found], sizes).tolist(),
-        "group_key": np.repeat([row.group for row, _ in found], sizes).tolist(),
-        "event": np.repeat([_group_text(row.event) for row, _ in found], sizes).tolist(),
+        "version": np.repeat([names[row.version_id] for row, _ in cells], sizes).tolist(),
+        "window": np.repeat(time_array([row.start for row, _ in cells]), sizes),
+        "group": np.repeat([_label_text(row.group) for row, _ in cells], sizes).tolist(),
+        "group_key": np.repeat([row.group for row, _ in cells], sizes).tolist(),
+        "event": np.repeat([_label_text(row.event) for row, _ in cells], sizes).tolist(),
         **{
-            name: np.concatenate([np.empty(0, kind), *(getattr(table, name) for _, table in found)])
+            name: np.concatenate([np.empty(0, kind), *(getattr(table, name) for _, table in cells)])
             for name, kind in (("score", np.float64), ("n", np.int64), ("k", np.int64))
         },
     }
 
 
-def _history_columns(reader: "Reader") -> dict[str, Any]:
+def _history_columns(connection: sa.Connection, model_id: int) -> dict[str, Any]:
     """Return one row per version, closed window and group ("" for all rows)."""
     evidence, versions, windows = schema.evidence, schema.versions, schema.windows
-    same = (windows.c.version_id == evidence.c.version_id) & (windows.c.window == evidence.c.window)
     query = (
         sa.select(evidence, versions.c.name.label("version"), windows.c.start, windows.c.n_late, windows.c.n_unlabelled)
         .join(versions, versions.c.id == evidence.c.version_id)
-        .join(windows, same)
-        .where(versions.c.model_id == reader.model_id)
+        .join(windows, schema.same_window(evidence))
+        .where(versions.c.model_id == model_id)
         .order_by(versions.c.ordinal, evidence.c.window, evidence.c.stream)
     )
-    rows = [check_stream(row, "evidence") for row in reader.connection.execute(query)]
-    found: dict[str, Any] = {
+    rows = [check_stream(row, "evidence") for row in connection.execute(query)]
+    groups = [row.stream.removeprefix(stream_key("", row.event)) if row.event else row.stream for row in rows]
+    names = ("n", "k", "score_sum", "information", "log_e", "n_late", "n_unlabelled")
+    return {
         "version": [row.version for row in rows],
         "window": time_array([row.start for row in rows]),
-        "group": [_group_text(_group_of(row)) for row in rows],
-        "group_key": [_group_of(row) for row in rows],
-        "event": [_group_text(row.event) for row in rows],
+        "group": [_label_text(group) for group in groups],
+        "group_key": groups,
+        "event": [_label_text(row.event) for row in rows],
+        **{name: [getattr(row, name) for row in rows] for name in names},
     }
-    names = ("n", "k", "score_sum", "information", "log_e", "n_late", "n_unlabelled")
-    return found | {name: [getattr(row, name) for row in rows] for name in names}
 
 
-def _alarm_columns(reader: "Reader") -> dict[str, Any]:
+def _alarm_columns(connection: sa.Connection, model_id: int) -> dict[str, Any]:
     """Return one row per alarm; its group is null for all rows."""
-    alarms = reader.alarms()
-    found = [alarm.to_dict() for alarm in alarms]
-    groups = [alarm.group for alarm in alarms]
-    text = {
-        "group": [None if group is None else str(group) for group in groups],
-        "group_key": [None if group is None else group_key(group) for group in groups],
+    alarms = read_alarms(connection, model_id)
+    keys = [None if alarm.group is None else group_key(alarm.group) for alarm in alarms]
+    columns = {name: [alarm.to_dict().get(name) for alarm in alarms] for name in _ALARM_COLUMNS}
+    return columns | {
+        "group": [None if alarm.group is None else str(alarm.group) for alarm in alarms],
+        "group_key": keys,
     }
-    names = ("id", "version", "group", "group_key", "window", "log_e_value", "raised", "acknowledged", "reason")
-    return {name: text.get(name) or [each.get(name) for each in found] for name in names}
 
 
-def _group_of(row: Any) -> str:
-    """Return the key of the group of a row of evidence."""
-    return str(row.stream).removeprefix(stream_key("", row.event)) if row.event else str(row.stream)
-
-
-def _group_text(key: str) -> str:
-    return "" if key == NO_GROUP else str(group_label(key))
+def _label_text(key: str) -> str:
+    return str(group_label(key)) if key else ""

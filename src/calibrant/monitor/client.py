@@ -15,14 +15,13 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import numpy as np
 
-from calibrant._support import columns as _columns
 from calibrant._support.addresses import is_loopback
 from calibrant._support.errors import Argument, InputError, KnownKeywords
-from calibrant.monitor.events import BINARY
-from calibrant.monitor.observations import NO_GROUP, RowChunk, check_name, group_label, read_groups
+from calibrant.forecasts.kinds import forecast_kind
+from calibrant.kinds.base import kind_of
+from calibrant.monitor.observations import NO_GROUP, Outcomes, Predictions, check_name, group_label, read_groups
 from calibrant.monitor.status import Alarm, Receipt
 from calibrant.monitor.time_windows import read_time, read_times, to_datetime
-from calibrant.tables.class_table import ClassProbabilities
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["MonitorClient", "ServiceError"]
@@ -161,22 +160,12 @@ class MonitorClient(KnownKeywords):
         Receipt
             What the service stored.
         """
-        if _has_classes(p):
-            return self._observe_classes(y, p, time, group, batch, version)
-        chunk = RowChunk.read(y, p, time, group, pos_label=pos_label)
-        scores = chunk.rows.forecasts[0].values.astype(np.float64).tolist()
-        body = {"y": chunk.rows.y.values.astype(int).tolist(), "p": scores, "time": _times(chunk.times)}
-        return self._store("observations", {**body, "group": _groups(chunk.codes, chunk.groups)}, batch, version)
-
-    def _observe_classes(self, y: Any, p: Any, time: Any, group: Any, batch: object, version: object) -> Receipt:
-        read = ClassProbabilities.read([p] if np.ndim(p) == 1 else p, "p")
-        labels = _plain([y] if np.ndim(y) == 0 else list(y))
-        if len(labels) != len(read):
-            raise InputError(
-                Argument("y") + f" must have as many rows as p, {len(read):,}; got {len(labels):,}.", argument="y"
-            )
-        body = {"y": labels, "p": read.matrix.tolist(), "time": _times(read_times(time, len(read)))}
-        return self._store("observations", {**body, "group": _groups(*read_groups(group, len(read)))}, batch, version)
+        body = _request_columns(y, p, pos_label)
+        n_rows = len(body["p"])
+        times, (codes, keys) = read_times(time, n_rows), read_groups(group, n_rows)
+        return self._store(
+            "observations", {**body, "time": _times(times), "group": _groups(codes, keys)}, batch, version
+        )
 
     def predict(
         self, id: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
@@ -203,11 +192,8 @@ class MonitorClient(KnownKeywords):
         Receipt
             What the service stored.
         """
-        ids = [id] if np.ndim(id) == 0 else list(id)
-        chunk = RowChunk.read(np.zeros(len(ids), dtype=int), [p] if np.ndim(p) == 0 else p, time, group)
-        scores = chunk.rows.forecasts[0].values.astype(np.float64).tolist()
-        groups = _groups(chunk.codes, chunk.groups)
-        body = {"id": _plain(ids), "p": scores, "time": _times(chunk.times), "group": groups}
+        rows = Predictions.read(id, p, time, group)
+        body = {"id": rows.ids, "p": rows.scores, "time": _times(rows.times), "group": _groups(rows.codes, rows.keys)}
         return self._store("predictions", body, batch, version)
 
     def outcome(self, id: Any, y: Any, *, time: Any = None, pos_label: object = None, batch: object = None) -> Receipt:
@@ -231,14 +217,8 @@ class MonitorClient(KnownKeywords):
         Receipt
             What the service stored.
         """
-        ids, labels = ([each] if np.ndim(each) == 0 else list(each) for each in (id, y))
-        events = _columns.events(_columns.read(labels, "y"), pos_label)
-        _columns.refuse_missing([events])
-        body = {
-            "id": _plain(ids),
-            "y": events.values.astype(int).tolist(),
-            "time": None if time is None else _time(time),
-        }
+        rows = Outcomes.read(id, y, pos_label)
+        body = {"id": rows.ids, "y": rows.events, "time": None if time is None else _time(time)}
         return self._store("outcomes", body, batch, None)
 
     def add_table(
@@ -583,16 +563,17 @@ def _times(times: Any) -> Any:
     return np.datetime_as_string(times.astype("datetime64[us]"), timezone="UTC").tolist()
 
 
-def _has_classes(p: Any) -> bool:
-    """Return whether a forecast is class probabilities; an error for one that cannot be sent."""
-    kind = getattr(p, "kind", None)
-    if hasattr(p, "dist") or (isinstance(kind, str) and kind != BINARY) or hasattr(type(p), "columns"):
+def _request_columns(y: Any, p: Any, pos_label: object) -> dict[str, list[Any]]:
+    """Return outcomes and forecasts for JSON; an error for forecasts that cannot be sent."""
+    kind = kind_of(forecast_kind(y, p))
+    if hasattr(type(p), "columns") or not (kind.has("windows") and hasattr(kind.windows, "request_columns")):
         raise InputError(
             Argument("p") + f" must be scores, or an array of class probabilities; got {type(p).__name__}.",
             hint="A service takes no predictive distributions and no frames: pass an array whose columns are in the "
             "order of the classes of the model, or use Monitor with the store.",
         )
-    return np.ndim(p) == 2 and np.shape(p)[1] > 1
+    columns: dict[str, list[Any]] = kind.windows.request_columns(y, p, pos_label)
+    return columns
 
 
 def _groups(codes: Any, keys: Sequence[str]) -> Any:
@@ -604,7 +585,3 @@ def _groups(codes: Any, keys: Sequence[str]) -> Any:
     if isinstance(labels[0], tuple):
         return {str(i): [label[i] for label in labels] for i in range(len(labels[0]))}
     return labels[0] if all(label == labels[0] for label in labels) else labels
-
-
-def _plain(values: list[Any]) -> list[Any]:
-    return [value.item() if isinstance(value, np.generic) else value for value in values]

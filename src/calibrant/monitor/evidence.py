@@ -2,7 +2,6 @@
 
 import json
 import math
-import uuid
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +13,14 @@ from calibrant._support.arrays import Floats
 from calibrant.inference.sequential.e_processes import EProcess, Evidence
 from calibrant.inference.sequential.e_values import e_bh, log_mean_e
 from calibrant.monitor import schema
+from calibrant.monitor.alarms import store_alarms
 from calibrant.monitor.cells import CellKey, table_sums
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP
-from calibrant.monitor.schema import check_stream, damaged, stream_key
+from calibrant.monitor.schema import WHOLE, check_stream, damaged, stream_key
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
-    "WHOLE",
     "EvidenceRecorder",
     "MonitoredStream",
     "group_thresholds",
@@ -29,8 +28,6 @@ __all__ = [
     "level_of_groups",
     "log_threshold",
 ]
-
-WHOLE = ""
 
 
 def version_share(ordinal: int) -> float:
@@ -155,9 +152,8 @@ class EvidenceRecorder:
         alarms = schema.alarms
         query = sa.select(alarms.c.stream).where(alarms.c.version_id == version_id)
         self.alarmed = set(connection.execute(query).scalars())
-        self.raised: list[str] = []
+        self.raised: list[tuple[str, int, float]] = []  # the stream, the window and the log e-value of new alarms
         self.rows: list[dict[str, Any]] = []
-        self.new_alarms: list[dict[str, Any]] = []
 
     def add_window(self, window: int, tables: dict[CellKey, ScoreTable]) -> None:
         """Add a closed window: the table of each group and event, and `NO_GROUP` for rows without a group."""
@@ -167,13 +163,14 @@ class EvidenceRecorder:
             whole[event] = whole[event] + table if event in whole else table
             if group != NO_GROUP:
                 groups.setdefault(group, {})[event] = table
-        missing = {event for event in (NO_EVENT, *self.events) for own in (whole, *groups.values()) if event not in own}
+        parts, events = (whole, *groups.values()), {NO_EVENT, *self.events}
+        missing = {event for tables_of_part in parts for event in events - tables_of_part.keys()}
         if missing:
             raise damaged(f"window {window} has no table of event {min(missing)!r} for each group")
         self._update(WHOLE, 0, window, whole)
-        known = max(stream.cohort for stream in self.streams.values())
-        for name, own in groups.items():
-            self._update(name, known + 1, window, own)
+        next_cohort = max(stream.cohort for stream in self.streams.values()) + 1
+        for group, events_of_group in groups.items():
+            self._update(group, next_cohort, window, events_of_group)
         self._raise_alarms(window)
 
     def _update(self, group: str, cohort: int, window: int, tables: dict[str, ScoreTable]) -> None:
@@ -196,48 +193,27 @@ class EvidenceRecorder:
         return row
 
     def _raise_alarms(self, window: int) -> None:
-        found = []
-        if self.streams[WHOLE].log_e >= log_threshold(self.alpha, self.ordinal):
-            found.append(WHOLE)
+        alarming = [WHOLE] if self.streams[WHOLE].log_e >= log_threshold(self.alpha, self.ordinal) else []
         names = [name for name, stream in self.streams.items() if name != WHOLE and stream.event == NO_EVENT]
         if names:
             weights = group_weights({name: self.streams[name].cohort for name in names})
             log_e = np.array([self.streams[name].log_e for name in names])
-            rejected = e_bh(
-                log_e, np.array([weights[name] for name in names]), level_of_groups(self.alpha, self.ordinal)
-            )
-            found += [name for name, alarm in zip(names, rejected, strict=True) if alarm]
-        for name in found:
-            if name not in self.alarmed:
-                self.alarmed.add(name)
-                self.raised.append(name)
-                self.new_alarms.append(
-                    {
-                        "version_id": self.version_id,
-                        "stream": name,
-                        "window": window,
-                        "log_e": self.streams[name].log_e,
-                        "raised": schema.now(),
-                    }
-                )
+            rejected = e_bh(log_e, np.array(list(weights.values())), level_of_groups(self.alpha, self.ordinal))
+            alarming += [name for name, alarm in zip(names, rejected, strict=True) if alarm]
+        self.raised += [(name, window, self.streams[name].log_e) for name in alarming if name not in self.alarmed]
+        self.alarmed.update(alarming)
 
     def save(self) -> None:
         """Write the rows of evidence, the last states and new alarms."""
         if not self.rows:
             return
         self.connection.execute(schema.evidence.insert(), self.rows)
-        for alarm in self.new_alarms:
-            key = self.connection.execute(schema.alarms.insert().values(**alarm)).inserted_primary_key
-            assert key is not None
-            entry = {"id": str(uuid.uuid4()), "alarm_id": int(key[0]), "created": alarm["raised"]}
-            self.connection.execute(schema.outbox.insert().values(**entry))
-        changed = {row["stream"] for row in self.rows}
-        for name in sorted(changed):
+        store_alarms(self.connection, self.version_id, self.raised)
+        table = schema.streams
+        for name in sorted({row["stream"] for row in self.rows}):
             values = self.streams[name].to_row(self.alpha)
-            key = {"version_id": self.version_id, "stream": name}
             if name in self.stored:
-                table = schema.streams
                 same = (table.c.version_id == self.version_id) & (table.c.stream == name)
                 self.connection.execute(table.update().where(same).values(**values))
             else:
-                self.connection.execute(schema.streams.insert().values(**key, **values))
+                self.connection.execute(table.insert().values(version_id=self.version_id, stream=name, **values))

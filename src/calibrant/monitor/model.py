@@ -17,45 +17,32 @@ except ModuleNotFoundError as error:
 from calibrant._support.errors import KnownKeywords
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.monitor import schema
+from calibrant.monitor.alarms import acknowledge_alarm, read_alarms
 from calibrant.monitor.cells import check_folder, forget_tables, round_tables, write_files
-from calibrant.monitor.event_rows import read_chunk
-from calibrant.monitor.events import BINARY
-from calibrant.monitor.evidence import WHOLE
 from calibrant.monitor.model_queries import Reader
-from calibrant.monitor.model_settings import ModelSettings
+from calibrant.monitor.model_settings import ModelSettings, StoredModel
 from calibrant.monitor.observations import (
     NO_EVENT,
     NO_GROUP,
     Chunk,
     CountedChunk,
+    Outcomes,
+    Predictions,
+    RowChunk,
     check_name,
     group_key,
     group_label,
 )
-from calibrant.monitor.recording import Outcomes, Predictions, Recorder, batch_places, check_cells, is_repeated
+from calibrant.monitor.recording import Recorder, check_cells
 from calibrant.monitor.status import Alarm, History, Receipt, Status
-from calibrant.monitor.store import Store
+from calibrant.monitor.store import Store, not_found
 from calibrant.monitor.time_windows import DAY, FIRST_TIME, read_time, to_datetime
 from calibrant.results.evaluation import Evaluation
 from calibrant.tables.score_table import ScoreTable, check_resolution
 
-__all__ = ["DeletedModelError", "Monitor"]
+__all__ = ["Monitor"]
 
 _NO_GROUP = "(no group)"
-
-
-class DeletedModelError(InputError):
-    """The model was deleted after its monitor was opened.
-
-    See Also
-    --------
-    Monitor
-
-    Examples
-    --------
-    >>> issubclass(DeletedModelError, InputError)
-    True
-    """
 
 
 class Monitor(KnownKeywords):
@@ -160,54 +147,19 @@ class Monitor(KnownKeywords):
         )
         wanted = ModelSettings(**given)  # checked before the store is created
         self.store = store if isinstance(store, Store) else Store(store)
-        self._id, self.settings = self._open(wanted)
+        self._stored = StoredModel.open(self.store, self.model, wanted)
+        self.settings = self._stored.settings
         self.settings.check_given(given, self.model)
-
-    def _open(self, wanted: ModelSettings) -> tuple[int, ModelSettings]:
-        """Return the id and the settings of the model; create it if it is new."""
-        with self.store.read() as connection:
-            row = connection.execute(self._query()).first()
-        if row is None:
-            with self.store.write() as connection:
-                row = connection.execute(self._query()).first()
-                if row is None:
-                    values = {"name": self.model, "settings": wanted.to_json(), "created": schema.now()}
-                    self._insert_model(connection, values)
-                    row = connection.execute(self._query()).one()
-        self._created = row.created
-        return row.id, ModelSettings.from_json(row.settings)
-
-    def _query(self) -> Any:
-        return sa.select(schema.models).where(schema.models.c.name == self.model)
-
-    def _insert_model(self, connection: sa.Connection, values: dict[str, Any]) -> None:
-        if self.store.is_sqlite:
-            connection.execute(schema.models.insert().values(**values))
-            return
-        from sqlalchemy.dialects.postgresql import insert
-
-        # Two processes may create the model at once; the second waits here and then finds it.
-        connection.execute(insert(schema.models).values(**values).on_conflict_do_nothing())
 
     @contextmanager
     def _write(self) -> Iterator[Recorder]:
-        with self.store.write() as connection:
-            # The update locks the row of the model; its revision tells readers that something has changed.
-            counted = schema.models.update().where(self._is_own()).values(revision=schema.models.c.revision + 1)
-            self._check_exists(connection.execute(counted).rowcount or None)
-            yield Recorder(connection, self._id, self.model, self.settings)
+        with self._stored.write() as connection:
+            yield Recorder(connection, self._stored)
 
     @contextmanager
     def _read(self) -> Iterator[Reader]:
-        with self.store.read() as connection:
-            query = sa.select(schema.models.c.id).where(self._is_own())
-            self._check_exists(connection.execute(query).first())
-            yield Reader(connection, self._id, self.model, self.settings)
-
-    def _is_own(self) -> Any:
-        """Return the condition for the row of this model; SQLite may give the id of a deleted model to a new one."""
-        table = schema.models
-        return (table.c.id == self._id) & (table.c.name == self.model) & (table.c.created == self._created)
+        with self._stored.read() as connection:
+            yield Reader(connection, self._stored)
 
     def exists(self) -> bool:
         """Return whether the model is in the store, and was not deleted since this monitor was opened.
@@ -216,12 +168,7 @@ class Monitor(KnownKeywords):
         -------
         bool
         """
-        with self.store.read() as connection:
-            return connection.execute(sa.select(schema.models.c.id).where(self._is_own())).first() is not None
-
-    def _check_exists(self, row: Any) -> None:
-        if row is None:
-            raise DeletedModelError(f"Model {self.model!r} was deleted from the store.", hint="Open a new Monitor.")
+        return self._stored.exists()
 
     def observe(
         self,
@@ -260,7 +207,8 @@ class Monitor(KnownKeywords):
         Receipt
             When it is returned, the rows are durable.
         """
-        return self._observe(read_chunk(self.settings, y, p, time, group, pos_label), batch, version)
+        rows = self.settings.read_rows(y, p, pos_label)
+        return self._observe(RowChunk.read(rows, time, group), batch, version)
 
     def add_table(
         self, table: ScoreTable, *, time: Any, group: Any = None, batch: object = None, version: object = None
@@ -287,22 +235,15 @@ class Monitor(KnownKeywords):
         Receipt
             What was stored.
         """
-        self._check_binary("add_table", "Pass rows to observe.")
+        self._check_one_event("add_table", "Pass rows to observe.")
         return self._observe(CountedChunk.read(table, time, group), batch, version)
 
     def _observe(self, chunk: Chunk, batch: object, version: object) -> Receipt:
         self._check_times(int(chunk.times.min()), int(chunk.times.max()))
         if self.most_cells is not None:
             check_cells(chunk, self.settings, self.most_cells)
-        n_rows = chunk.n_rows
         with self._write() as recorder:
-            own = recorder.version(None if version is None else check_name("version", version))
-            places = batch_places(recorder, own, version)
-            if is_repeated(recorder, batch, chunk.sha256, n_rows, places):
-                return Receipt(0, repeated_batch=True)
-            n_late = recorder.record(own, chunk)
-            recorder.advance(own, int(chunk.times.max()))
-        return Receipt(n_rows, n_late, n_closed=recorder.n_closed, alarms=_raised(recorder))
+            return recorder.observe(chunk, batch, version)
 
     def _check_times(self, oldest: int, newest: int) -> None:
         """Raise an error for a time that no clock showed, or that would close windows before their rows can come."""
@@ -324,8 +265,8 @@ class Monitor(KnownKeywords):
             value=to_datetime(newest),
         )
 
-    def _check_binary(self, method: str, hint: str) -> None:
-        if self.settings.kind != BINARY:
+    def _check_one_event(self, method: str, hint: str) -> None:
+        if not self.settings.has_one_event:
             raise InputError(
                 f"{method} must be used with binary forecasts; model {self.model!r} has the kind "
                 f"{self.settings.kind!r}.",
@@ -361,24 +302,16 @@ class Monitor(KnownKeywords):
         Receipt
             What was stored.
         """
-        self._check_binary("predict", "Keep the forecasts, and pass them to observe when the outcomes are known.")
+        self._check_one_event("predict", "Keep the forecasts, and pass them to observe when the outcomes are known.")
         if self.settings.rule.counts_rows:
             raise InputError(
                 Argument("window") + f" must be a time for predictions without outcomes; got {self.settings.window}.",
                 hint="Use observe when outcomes are known, or windows of a day.",
             )
         predictions = Predictions.read(id, p, time, group)
-        self._check_times(min(predictions.times), max(predictions.times))
+        self._check_times(int(predictions.times.min()), int(predictions.times.max()))
         with self._write() as recorder:
-            own = recorder.version(None if version is None else check_name("version", version))
-            places = batch_places(recorder, own, version)
-            if is_repeated(recorder, batch, predictions.sha256, len(predictions.ids), places, "predictions"):
-                return Receipt(0, repeated_batch=True)
-            n_duplicates = predictions.store(recorder, own)
-            recorder.count_on_model(n_duplicates=n_duplicates)
-            recorder.advance(own, max(predictions.times))
-        n_rows = len(predictions.ids) - n_duplicates
-        return Receipt(n_rows, 0, n_duplicates, n_closed=recorder.n_closed, alarms=_raised(recorder))
+            return recorder.predict(predictions, batch, version)
 
     def outcome(self, id: Any, y: Any, *, time: Any = None, pos_label: object = None, batch: object = None) -> Receipt:
         """Store the outcomes of earlier predictions; they are counted in the windows of the predictions.
@@ -402,23 +335,13 @@ class Monitor(KnownKeywords):
         Receipt
             What was stored.
         """
-        self._check_binary("outcome", "Pass outcomes and forecasts together to observe.")
+        self._check_one_event("outcome", "Pass outcomes and forecasts together to observe.")
         outcomes = Outcomes.read(id, y, pos_label)
-        known = None if time is None else read_time(time)
-        if known is not None:
-            self._check_times(known, known)
+        moment = None if time is None else read_time(time)
+        if moment is not None:
+            self._check_times(moment, moment)
         with self._write() as recorder:
-            if is_repeated(recorder, batch, outcomes.sha256, len(outcomes.ids), [""], "outcomes"):
-                return Receipt(0, repeated_batch=True)
-            chunks, n_duplicates, n_unknown = outcomes.match(recorder)
-            n_late = sum(recorder.record(version, chunk) for version, chunk in chunks)
-            recorder.count_on_model(n_duplicates=n_duplicates, n_unknown=n_unknown)
-            for version in [each for each, _ in chunks] or recorder.versions[-1:]:
-                newest = [moment for moment in (known, version.newest) if moment is not None]
-                if newest:
-                    recorder.advance(version, max(newest))
-        n_rows = sum(chunk.times.size for _, chunk in chunks)
-        return Receipt(n_rows, n_late, n_duplicates, n_unknown, n_closed=recorder.n_closed, alarms=_raised(recorder))
+            return recorder.outcome(outcomes, moment, batch)
 
     def close(self, until: Any = None) -> Receipt:
         """Close the windows that end at `until` or earlier, whatever the maturity delay; by default all windows.
@@ -433,27 +356,14 @@ class Monitor(KnownKeywords):
         Receipt
             The number of windows that were closed, and the alarms that they raised.
         """
-        rule, end = self.settings.rule, None if until is None else read_time(until, "until")
-        if rule.counts_rows and end is not None:
+        end = None if until is None else read_time(until, "until")
+        if self.settings.rule.counts_rows and end is not None:
             raise InputError(
                 Argument("until") + " must be omitted for windows of a number of rows; got a time.",
                 hint="Without it, the open window is closed.",
             )
         with self._write() as recorder:
-            newest = max((each.newest for each in recorder.versions if each.newest is not None), default=0)
-            if end is not None and end > max(newest + rule.length, schema.now()):
-                raise InputError(
-                    Argument("until") + f" must not lie in the future; got {to_datetime(end):%Y-%m-%d %H:%M}.",
-                    hint="All rows before it would be late.",
-                )
-            for version in recorder.versions:
-                if rule.counts_rows:
-                    recorder.close(version, (version.horizon or 0) + 1)
-                elif version.newest is not None:
-                    recorder.close(
-                        version, rule.start(version.newest) + rule.length if end is None else rule.start(end)
-                    )
-        return Receipt(0, n_closed=recorder.n_closed, alarms=_raised(recorder))
+            return recorder.close(end)
 
     def status(self, *, version: object = None) -> Status:
         """Return alarms, evidence and groups after the last closed window, of the latest version by default.
@@ -469,7 +379,7 @@ class Monitor(KnownKeywords):
             ``status.alarm`` is True while an alarm is not acknowledged.
         """
         with self._read() as reader:
-            return reader.status(None if version is None else str(version))
+            return reader.status(version)
 
     def history(self, group: Any = None, *, version: object = None, event: Any = None) -> History:
         """Return one row per window, of all rows or of one group; of one class or level with `event`.
@@ -487,15 +397,9 @@ class Monitor(KnownKeywords):
         -------
         History
         """
-        chosen = self._event_key(event)
+        key = self._event_key(event)
         with self._read() as reader:
-            key = None if group is None else group_key(group)
-            if key is not None and key not in reader.group_keys():
-                known = ", ".join(repr(group_label(each)) for each in reader.group_keys()[:20]) or "none"
-                raise InputError(
-                    Argument("group") + f" must be a group of the model, which has {known}; got {group!r}."
-                )
-            return reader.history(key, None if version is None else str(version), chosen)
+            return reader.history(group, version, key)
 
     def groups(self) -> list[Any]:
         """Return the labels of all groups with rows, also in open windows.
@@ -511,14 +415,10 @@ class Monitor(KnownKeywords):
         """Return the key of an event; the shown rates have none."""
         if event is None:
             return NO_EVENT
-        events = self.settings.events
+        events = {} if self.settings.has_one_event else self.settings.events
         key = group_key(event)
-        if key not in events or self.settings.kind == BINARY:
-            known = "none" if self.settings.kind == BINARY else ", ".join(map(repr, list(events.values())[:20]))
-            raise InputError(
-                Argument("event") + f" must be a class or a level of the model, which has {known}; got {event!r}.",
-                value=event,
-            )
+        if key not in events:
+            raise not_found("event", "a class or a level of the model, which has", map(repr, events.values()), event)
         return key
 
     def evaluate(
@@ -586,10 +486,8 @@ class Monitor(KnownKeywords):
         if group is None:
             return sum(tables.values(), ScoreTable.empty())
         if group_key(group) not in tables:
-            known = ", ".join(repr(group_label(key)) for key in list(tables)[:20] if key != NO_GROUP) or "none"
-            raise InputError(
-                Argument("group") + f" must be a group with rows in these windows, which have {known}; got {group!r}."
-            )
+            known = (repr(group_label(key)) for key in tables if key != NO_GROUP)
+            raise not_found("group", "a group with rows in these windows, which have", known, group)
         return tables[group_key(group)]
 
     def recalibrate(self, calibrator: Any = None, *, since: Any = None, version: object = None) -> Any:
@@ -612,7 +510,7 @@ class Monitor(KnownKeywords):
         calibrator
             Fitted; ``calibrator(scores)`` are the scores of the new version.
         """
-        self._check_binary("recalibrate", "Fit a calibrator for this kind to rows: see the page on recalibration.")
+        self._check_one_event("recalibrate", "Fit a calibrator for this kind to rows: see the page on recalibration.")
         from calibrant.calibrators.registry import as_calibrator
         from calibrant.calibrators.score_map import ScoreMap
 
@@ -628,18 +526,17 @@ class Monitor(KnownKeywords):
 
     def _tables(self, since: Any, until: Any, version: object, event: Any) -> dict[str, ScoreTable]:
         """Return the table of each group in a range of windows; an error if there are no rows."""
-        if event is None and self.settings.kind != BINARY:
+        if event is None and not self.settings.has_one_event:
             raise InputError(
                 Argument("event") + f" must be given for forecasts of the kind {self.settings.kind!r}: the store keeps "
                 "counts of each event, and an evaluation of all events needs the rows.",
                 hint="Pass a class or a level, or evaluate the rows with calibrant.evaluate(y, forecast).",
             )
-        chosen = self._event_key(event)
-        first, last = (
-            None if each is None else read_time(each, name) for name, each in (("since", since), ("until", until))
-        )
+        key = self._event_key(event)
+        first = None if since is None else read_time(since, "since")
+        last = None if until is None else read_time(until, "until")
         with self._read() as reader:
-            tables = reader.tables(first, last, None if version is None else str(version), chosen)
+            tables = reader.tables(first, last, version, key)
         if not tables:
             raise InputError(
                 "There must be at least one row in the windows to evaluate; got none.", hint="Widen since and until."
@@ -710,25 +607,7 @@ class Monitor(KnownKeywords):
         """
         key, text = (alarm.id if isinstance(alarm, Alarm) else alarm), check_name("reason", reason)
         with self._write() as recorder:
-            known = {
-                each.id: each for each in Reader(recorder.connection, self._id, self.model, self.settings).alarms()
-            }
-            if key not in known:
-                shown = ", ".join(map(str, known)) or "none"
-                raise InputError(Argument("alarm") + f" must be an alarm of the model, which has {shown}; got {key!r}.")
-            if known[key].acknowledged is not None:
-                self._check_repeated(known[key], text)
-                return
-            values = {"acknowledged": schema.now(), "reason": text}
-            recorder.connection.execute(schema.alarms.update().where(schema.alarms.c.id == key).values(**values))
-
-    def _check_repeated(self, alarm: Alarm, reason: str) -> None:
-        """Raise an error if an alarm was acknowledged with another reason, which stays."""
-        if alarm.reason != reason:
-            raise InputError(
-                Argument("alarm") + f" must not be acknowledged yet; alarm {alarm.id} was at "
-                f"{alarm.acknowledged:%Y-%m-%d %H:%M} UTC: {alarm.reason}"
-            )
+            acknowledge_alarm(recorder.connection, self._stored.id, key, text)
 
     def alarms(self) -> tuple[Alarm, ...]:
         """Return all alarms of all versions, also acknowledged ones, in the order in which they were raised.
@@ -737,8 +616,8 @@ class Monitor(KnownKeywords):
         -------
         tuple of Alarm
         """
-        with self._read() as reader:
-            return reader.alarms()
+        with self._stored.read() as connection:
+            return read_alarms(connection, self._stored.id)
 
     def models(self) -> list[str]:
         """Return the names of all models in the store.
@@ -756,8 +635,8 @@ class Monitor(KnownKeywords):
         -------
         list of str
         """
-        with self._read() as reader:
-            return reader.versions()
+        with self._stored.read() as connection:
+            return [version.name for version in self._stored.versions(connection)]
 
     def delete(self, model: str) -> None:
         """Delete a model of the store with all its data.
@@ -823,12 +702,8 @@ class Monitor(KnownKeywords):
             The files that were written.
         """
         target = check_folder(folder)
-        with self._read() as reader:
-            return write_files(reader, target)
+        with self._stored.read() as connection:
+            return write_files(connection, self._stored, target)
 
     def __repr__(self) -> str:
         return f"Monitor(model={self.model!r}, window={self.settings.window!r}, alpha={self.settings.alpha:g})"
-
-
-def _raised(recorder: Recorder) -> tuple[Any, ...]:
-    return tuple(None if stream == WHOLE else group_label(stream) for _, stream in recorder.raised)

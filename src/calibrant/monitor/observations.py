@@ -1,4 +1,4 @@
-"""Rows that a monitor receives: outcomes, scores, times and groups, read once and cut into tables by window."""
+"""Rows that a monitor receives, read once: outcomes and forecasts with times and groups, predictions, counts."""
 
 import hashlib
 import json
@@ -6,45 +6,51 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Ints
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.plain_data import label as json_label
+from calibrant.kinds.event_rows import EventRows
 from calibrant.monitor.time_windows import read_time, read_times
-from calibrant.tables.rows import Rows, group_columns, observed_groups
-from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
+from calibrant.tables.rows import group_columns, observed_groups
+from calibrant.tables.score_table import ScoreTable, count_checked
 
 __all__ = [
     "NO_EVENT",
     "NO_GROUP",
+    "CellTable",
     "Chunk",
     "CountedChunk",
+    "Outcomes",
+    "Predictions",
     "RowChunk",
     "check_name",
     "check_text",
     "group_key",
     "group_label",
     "read_groups",
-    "split_rows",
 ]
 
 NO_GROUP = ""
-NO_EVENT = ""  # of binary scores, and of the rates that other kinds show
+NO_EVENT = ""  # the event of binary scores, and the rates that other kinds show
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+>")
 _SCALARS = (str, bytes, bool, int, float, date, np.generic)
+
+CellTable: TypeAlias = tuple[int, tuple[str, str], ScoreTable]  # a window, the keys of group and event, and the table
 
 
 @dataclass(frozen=True, eq=False)
 class RowChunk:
-    """Rows of one call: validated outcomes and scores, times in microseconds, and the group of each row.
+    """Rows of one call with their times in microseconds and their groups.
 
     Attributes
     ----------
-    rows : Rows
+    rows : EventRows
     times : ndarray of int64
     codes : ndarray of int64
         Position of the group of each row in `groups`.
@@ -52,18 +58,14 @@ class RowChunk:
         Keys of groups; see `group_key`.
     """
 
-    rows: Rows
+    rows: EventRows
     times: Ints
     codes: Ints
     groups: Sequence[str]
 
     @classmethod
-    def read(cls, y: Any, p: Any, time: Any, group: Any, *, pos_label: object = None) -> "RowChunk":
-        """Read outcomes and scores of a call; single values are one row."""
-        y, p = (([value] if np.ndim(value) == 0 else value) for value in (y, p))
-        read = Rows.read(y, {"p": p}, outcome="y", pos_label=pos_label)
-        _columns.refuse_missing(read.columns, hint="Leave such rows out first.")
-        rows = check_scores(read)
+    def read(cls, rows: EventRows, time: Any, group: Any) -> "RowChunk":
+        """Read times and groups of rows whose outcomes and forecasts were read."""
         return cls(rows, read_times(time, len(rows)), *read_groups(group, len(rows)))
 
     @property
@@ -72,53 +74,64 @@ class RowChunk:
         return len(self.rows)
 
     @property
-    def group_keys(self) -> Sequence[str]:
-        """Keys of the groups."""
-        return self.groups
-
-    @property
     def sizes(self) -> Ints:
         """Number of rows at each time."""
-        return np.ones(self.times.size, dtype=np.int64)
+        return np.ones(self.n_rows, dtype=np.int64)
 
-    def tables(self, windows: Ints) -> list[tuple[int, tuple[str, str], ScoreTable]]:
-        """Return the window, the keys of group and event, and the table of each cell."""
-        whole = len(self.rows)
+    def tables(self, windows: Ints) -> list[CellTable]:
+        """Return the table of each cell; `windows` has the window of each row."""
+        events = {
+            NO_EVENT if label is None else group_key(label): rows
+            for label, rows in self.rows.events(self._random).items()
+        }
         return [
-            (window, (group, NO_EVENT), count_checked(self.rows if len(rows) == whole else self.rows.part(rows)))
-            for window, group, rows in split_rows(windows, self.codes, self.groups)
+            (window, (group, event), count_checked(rows if places.size == self.n_rows else rows.part(places)))
+            for window, group, places in self._cells(windows)
+            for event, rows in events.items()
         ]
+
+    def _cells(self, windows: Ints) -> Iterator[tuple[int, str, Ints]]:
+        """Yield the window, the group and the positions of the rows of each cell."""
+        keys, position = np.unique(windows, return_inverse=True)
+        code = position * len(self.groups) + self.codes
+        order = np.argsort(code, kind="stable")
+        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+        for places in np.split(order, starts[1:]):
+            window, group = divmod(int(code[places[0]]), len(self.groups))
+            yield int(keys[window]), self.groups[group], places
+
+    def _random(self) -> Generator:
+        # The rows are the seed, so that the same stream always gives the same evidence, and no two batches share
+        # random numbers.
+        return np.random.default_rng(int(self.sha256()[:32], 16))
 
     def sha256(self) -> str:
         """Return the checksum of the rows in any order."""
-        y, p = (column.values.astype(np.float64) for column in (self.rows.y, self.rows.forecasts[0]))
-        order = np.lexsort((y, p, self.codes, self.times))
-        digest = hashlib.sha256(json.dumps(list(self.groups)).encode())
-        for array in (self.times, self.codes, p, y):
-            digest.update(np.ascontiguousarray(array[order]).data)
-        return digest.hexdigest()
+        order = np.lexsort((*self.rows.sort_keys, self.codes, self.times))
+        columns = (self.times, self.codes, *self.rows.content)
+        return _digest(list(self.groups), *(column[order] for column in columns))
 
 
 @dataclass(frozen=True, eq=False)
 class CountedChunk:
-    """The table of one window and group that was counted elsewhere."""
+    """A table of one time and group that was counted elsewhere; its rows stay in one window."""
 
     table: ScoreTable
     times: Ints
-    group: str
+    groups: Sequence[str]
 
     @classmethod
     def read(cls, table: Any, time: Any, group: Any) -> "CountedChunk":
         """Check a table of counts, its time and its group."""
         if not isinstance(table, ScoreTable) or table.importance:
-            found = "importance weights" if isinstance(table, ScoreTable) else type(table).__name__
+            got = "importance weights" if isinstance(table, ScoreTable) else type(table).__name__
             raise InputError(
-                Argument("table") + f" must be a ScoreTable of counts; got {found}.",
+                Argument("table") + f" must be a ScoreTable of counts; got {got}.",
                 hint="Count rows with cb.from_query, cb.from_frame or cb.ScoreTable.from_counts.",
             )
         if not len(table):
             raise InputError(Argument("table") + " must have at least one row; got none.")
-        return cls(table, np.array([read_time(time)], dtype=np.int64), _one_group(group))
+        return cls(table, np.array([read_time(time)], dtype=np.int64), [_one_group(group)])
 
     @property
     def n_rows(self) -> int:
@@ -126,65 +139,107 @@ class CountedChunk:
         return int(self.table.size)
 
     @property
-    def group_keys(self) -> Sequence[str]:
-        """Key of the group."""
-        return [self.group]
-
-    @property
     def sizes(self) -> Ints:
-        """Number of rows of the table, whose rows stay in one window."""
+        """The number 0: the rows of a table are not spread over windows."""
         return np.zeros(1, dtype=np.int64)
 
-    def tables(self, windows: Ints) -> list[tuple[int, tuple[str, str], ScoreTable]]:
-        """Return the window, the keys of group and event, and the table."""
-        return [(int(windows[0]), (self.group, NO_EVENT), self.table)]
+    def tables(self, windows: Ints) -> list[CellTable]:
+        """Return the table in its window."""
+        return [(int(windows[0]), (self.groups[0], NO_EVENT), self.table)]
 
     def sha256(self) -> str:
         """Return the checksum of the table, its time and its group."""
-        digest = hashlib.sha256(json.dumps([self.group, int(self.times[0])]).encode())
-        for array in (self.table.score, self.table.n, self.table.k):
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
+        return _digest([self.groups[0], int(self.times[0])], self.table.score, self.table.n, self.table.k)
 
 
-class Chunk(Protocol):
-    """Rows of one call, of any kind of forecast."""
+Chunk: TypeAlias = RowChunk | CountedChunk
 
-    @property
-    def times(self) -> Ints:
-        """Times of rows in microseconds."""
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Ids, scores, times and groups of predictions whose outcomes are not known yet."""
+
+    ids: list[str]
+    scores: list[float]
+    times: Ints
+    codes: Ints
+    keys: Sequence[str]
+
+    @classmethod
+    def read(cls, id: Any, p: Any, time: Any, group: Any) -> "Predictions":
+        """Read the columns of a call; single values are one row."""
+        ids = _read_ids(id)
+        scores = _columns.scores(_columns.read([p] if np.ndim(p) == 0 else p, "p"))
+        _check_rows(ids, scores)
+        codes, keys = read_groups(group, len(ids))
+        return cls(ids, scores.values.tolist(), read_times(time, len(ids)), codes, keys)
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
+        return len(self.ids)
 
     @property
-    def group_keys(self) -> Sequence[str]:
-        """Keys of the groups."""
-
-    @property
-    def sizes(self) -> Ints:
-        """Number of rows at each time; 0 for rows that were counted elsewhere and stay in one window."""
-
-    def tables(self, windows: Ints) -> list[tuple[int, tuple[str, str], ScoreTable]]:
-        """Return the window, the keys of group and event, and the table of each cell.
-
-        `windows` has the window of each row.
-        """
+    def groups(self) -> list[str]:
+        """The key of the group of each row."""
+        return [self.keys[code] for code in self.codes]
 
     def sha256(self) -> str:
-        """Return the checksum of the rows in any order."""
+        """Return the checksum of the predictions in any order."""
+        return _digest(sorted(zip(self.ids, self.scores, self.times.tolist(), self.groups, strict=True)))
 
 
-def split_rows(windows: Ints, codes: Ints, groups: Sequence[str]) -> Iterator[tuple[int, str, Ints]]:
-    """Yield the window, the group and the positions of the rows of each cell."""
-    keys, position = np.unique(windows, return_inverse=True)
-    code = position * len(groups) + codes
-    order = np.argsort(code, kind="stable")
-    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
-    for chosen in np.split(order, starts[1:]):
-        window, group = divmod(int(code[chosen[0]]), len(groups))
-        yield int(keys[window]), groups[group], chosen
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Ids and outcomes, 0 and 1, of earlier predictions."""
+
+    ids: list[str]
+    events: list[int]
+
+    @classmethod
+    def read(cls, id: Any, y: Any, pos_label: object = None) -> "Outcomes":
+        """Read the columns of a call; single values are one row."""
+        ids = _read_ids(id)
+        outcomes = _columns.events(_columns.read([y] if np.ndim(y) == 0 else y, "y"), pos_label)
+        _check_rows(ids, outcomes)
+        return cls(ids, [int(event) for event in outcomes.values])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.ids)
+
+    def sha256(self) -> str:
+        """Return the checksum of the outcomes in any order."""
+        return _digest(sorted(zip(self.ids, self.events, strict=True)))
+
+
+def _read_ids(id: Any) -> list[str]:
+    if np.ndim(id) == 0:
+        return [check_name("id", _whole(id.item() if isinstance(id, np.generic) else id))]
+    column = _columns.read(id, "id")
+    _columns.refuse_missing([column])
+    if not len(column):
+        raise InputError(Argument("id") + " must have at least one row; got none.")
+    return [check_name("id", _whole(value)) for value in column.values.tolist()]
+
+
+def _whole(value: Any) -> Any:
+    """Return a whole number as an int, so that the ids 1 and 1.0 are one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check_rows(ids: list[str], column: _columns.ColumnData) -> None:
+    _columns.check_lengths([_columns.ColumnData("id", np.array(ids, dtype=object)), column])
+    _columns.refuse_missing([column])
+
+
+def _digest(values: Any, *columns: Any) -> str:
+    """Return the checksum of plain values and of arrays."""
+    digest = hashlib.sha256(json.dumps(values).encode())
+    for column in columns:
+        digest.update(np.ascontiguousarray(column).data)
+    return digest.hexdigest()
 
 
 def read_groups(group: Any, n_rows: int) -> tuple[Ints, list[str]]:

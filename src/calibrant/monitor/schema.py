@@ -27,6 +27,8 @@ __all__ = [
     "metadata",
     "now",
     "read_json",
+    "same_window",
+    "stream_key",
 ]
 
 _LARGEST = 2**63 - 1
@@ -212,6 +214,7 @@ def check_sums(row: Any, place: str) -> Any:
 
 
 SCHEMA_VERSION = 3
+WHOLE = ""  # the stream of all rows
 
 metadata = sa.MetaData()
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows of this type only
@@ -442,6 +445,11 @@ audit = _table(
     _text("model", nullable=True),
     _text("detail"),
 )
+
+
+def same_window(table: Any) -> Any:
+    """Return the condition that joins the rows of a table to their windows."""
+    return (windows.c.version_id == table.c.version_id) & (windows.c.window == table.c.window)
 
 
 def now() -> int:

@@ -13,13 +13,14 @@ from calibrant._support.errors import Note
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import frame_from_columns, frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
-from calibrant.monitor.events import BINARY, event_text, rate_words
+from calibrant.kinds.base import KINDS, kind_of
 from calibrant.monitor.time_windows import window_text
 from calibrant.results.evaluation import to_json_text
 from calibrant.results.text import ResultText
 from calibrant.versions import __version__
 
 __all__ = [
+    "DEFAULT_KIND",
     "Alarm",
     "ChangeEstimate",
     "ConfidenceSequence",
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 _SHOWN_GROUPS = 20
+DEFAULT_KIND = next(iter(KINDS))  # of a column of numbers that says nothing about its kind
+_EVENT_RATES = ("predicted", "observed", "event rate")
 
 
 @dataclass(frozen=True)
@@ -229,8 +232,8 @@ class Status:
 
     @property
     def kind(self) -> str:
-        """Kind of the forecasts: binary, multiclass or distribution."""
-        return str(self.settings.get("kind", BINARY))
+        """Kind of the forecasts; see `Monitor`."""
+        return str(self.settings.get("kind", DEFAULT_KIND))
 
     @property
     def alarm(self) -> bool:
@@ -259,7 +262,7 @@ class Status:
         sequence = self.confidence_sequence
         if self.events:
             label, largest = next(iter(self.events.items()))
-            found.append(f"Most evidence: {event_text(self.kind, label)}, log e-value {largest.log_e_value:.2f}.")
+            found.append(f"Most evidence: {self._event_text(label)}, log e-value {largest.log_e_value:.2f}.")
         elif sequence.is_refuted:
             found.append("Calibration in the large: no single shift of the log-odds describes all windows.")
         elif sequence.is_known:
@@ -292,8 +295,8 @@ class Status:
 
     def _sizes(self) -> str:
         last = "" if self.last_window is None else f", the last from {self._window(self.last_window)}"
-        first, second, what = rate_words(self.kind)
-        about = "" if self.kind == BINARY else f"{what}: "
+        first, second, what = kind_of(self.kind).windows.RATES
+        about = f"{what}: " if self.events else ""
         rates = (
             f"; {about}{first} {100 * self.predicted:.2f} %, {second} {100 * self.observed:.2f} %"
             if self.n_windows
@@ -301,6 +304,9 @@ class Status:
         )
         closed = f"{self.n_rows - self.n_open_rows:,} rows in {self.n_windows:,} closed windows{last}{rates}"
         return f"{closed}; {self.n_open_rows:,} rows in {self.n_open_windows:,} open."
+
+    def _event_text(self, label: Any) -> str:
+        return str(kind_of(self.kind).windows.event_text(label))
 
     def _window(self, start: datetime) -> str:
         return window_text(start, self.settings.get("window", "hour"))
@@ -329,7 +335,7 @@ class Status:
             self.confidence_sequence,
             self.threshold,
         )
-        events = [(event_text(self.kind, label), each) for label, each in self.events.items()]
+        events = [(self._event_text(label), each) for label, each in self.events.items()]
         groups = list(zip(distinct_texts(list(self.groups)), self.groups.values(), strict=True))
         rows = [("all", whole), *events[:_SHOWN_GROUPS], *groups[:_SHOWN_GROUPS]]
         return [header, *([name, *_cells(row)] for name, row in rows)]
@@ -471,7 +477,7 @@ class History:
     window: str | int
     threshold: float
     change_point: ChangeEstimate | None = None
-    kind: str = BINARY
+    kind: str = DEFAULT_KIND
     event: Any = None
 
     def __len__(self) -> int:
@@ -522,13 +528,13 @@ class History:
     @property
     def rate_words(self) -> tuple[str, str, str]:
         """The words for both rates, and for what they are rates of."""
-        return rate_words(self.kind if self.event is None else BINARY)
+        return _EVENT_RATES if self.event is not None else kind_of(self.kind).windows.RATES
 
     @property
     def subject(self) -> str:
         """The group and the event in words; empty for all rows."""
         group = "" if self.group is None else f", group {self.group}"
-        return group + ("" if self.event is None else f", {event_text(self.kind, self.event)}")
+        return group + ("" if self.event is None else f", {kind_of(self.kind).windows.event_text(self.event)}")
 
     def cells(self) -> list[list[str]]:
         """Return the table of the last windows as text; its first row is the header."""

@@ -4,9 +4,10 @@ import json
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ from calibrant.monitor import schema
 from calibrant.monitor.schema import StoreError, damaged, read_json
 from calibrant.monitor.time_windows import to_datetime
 
-__all__ = ["AuditEntry", "Store", "read_audit", "record_audit", "store_file"]
+__all__ = ["AuditEntry", "Store", "not_found", "read_audit", "record_audit", "store_file"]
 
 _BUSY_SECONDS = 30
+_MOST_SHOWN = 20
 _WRITE = "calibrant_write"
 _LOCK_OF_CREATION = 7_231_009_645  # any number that other programs do not use
 
@@ -104,6 +106,21 @@ class Store:
         with _translated(writes=False), self.engine.connect().execution_options(**options) as own, own.begin():
             yield own
 
+    @contextmanager
+    def act(self, who: str, action: str, model: str | None = None, **detail: object) -> Iterator[dict[str, object]]:
+        """Make one transaction of an act and of its entry in the audit log; the block may add to the details."""
+        with self.transaction():
+            yield detail
+            record_audit(self, who, action, model, **detail)
+
+    def insert_new(self, connection: sa.Connection, table: sa.Table, values: dict[str, Any]) -> bool:
+        """Insert a row; return False if there is one with its key, which another process may have inserted."""
+        from sqlalchemy.dialects import postgresql, sqlite
+
+        insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert
+        statement = insert(table).values(**values).on_conflict_do_nothing().returning(next(iter(table.primary_key)))
+        return connection.execute(statement).first() is not None
+
     def models(self) -> list[str]:
         """Return the names of all models, sorted."""
         with self.read() as connection:
@@ -111,9 +128,9 @@ class Store:
 
     def delete(self, model: str) -> None:
         """Delete a model with all its data, which may be damaged."""
-        known = self.models()
-        if model not in known:
-            raise InputError(Argument("model") + f" must be a model of the store, which has {known}; got {model!r}.")
+        models = self.models()
+        if model not in models:
+            raise InputError(Argument("model") + f" must be a model of the store, which has {models}; got {model!r}.")
         with self.write() as connection:
             connection.execute(schema.models.delete().where(schema.models.c.name == model))
 
@@ -144,6 +161,12 @@ class Store:
                 "newer Calibrant wrote. Install that version: pip install --upgrade calibrant."
             )
         return found
+
+
+def not_found(argument: str, words: str, known: Iterable[str], value: object) -> InputError:
+    """Return the error for a value that is none of the known ones, of which the first are shown."""
+    shown = ", ".join(islice(known, _MOST_SHOWN)) or "none"
+    return InputError(Argument(argument) + f" must be {words} {shown}; got {value!r}.", value=value)
 
 
 def store_file(target: str) -> str | None:

@@ -79,7 +79,7 @@ def test_an_alarm_and_its_entry_are_one_transaction(store, monkeypatch):
     def fail(*args, **options):
         raise RuntimeError("no ids")
 
-    monkeypatch.setattr("calibrant.monitor.evidence.uuid.uuid4", fail)
+    monkeypatch.setattr("calibrant.monitor.alarms.uuid.uuid4", fail)
     with pytest.raises(RuntimeError, match="no ids"):
         raise_alarm(store, "other")
     assert cb.Monitor(store, model="other").alarms() == ()

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from calibrant.monitor import schema
-from calibrant.monitor.evidence import WHOLE
-from calibrant.monitor.model_queries import alarm_from_row
-from calibrant.monitor.schema import damaged
+from calibrant.monitor.alarms import alarm_from_row
+from calibrant.monitor.schema import WHOLE, damaged
 from calibrant.monitor.service.notifications import Channel, Notification
 from calibrant.monitor.service.page_views import PageLinks
 from calibrant.monitor.service.work_queue import WorkQueue

@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.formatting import printable
-from calibrant.monitor.model import DeletedModelError
-from calibrant.monitor.model_settings import SettingsConflictError
+from calibrant.monitor.model_settings import DeletedModelError, SettingsConflictError
 from calibrant.monitor.recording import BatchConflictError
 from calibrant.monitor.schema import StoreError
 

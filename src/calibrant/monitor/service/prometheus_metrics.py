@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from calibrant.monitor import schema
-from calibrant.monitor.evidence import WHOLE, log_threshold
+from calibrant.monitor.evidence import log_threshold
+from calibrant.monitor.model_queries import alarms_by_model, latest_versions, predictions_by_model
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.schema import check_sums
 from calibrant.monitor.service.access_tokens import Access
@@ -84,7 +83,7 @@ def _threshold_of(row: Any) -> float:
     return log_threshold(ModelSettings.from_json(row.settings).alpha, row.ordinal or 1)
 
 
-# Name, help and the function of a row of `_latest`.
+# Name, help and the function of a row of `latest_versions`.
 _OF_MODELS: tuple[tuple[str, str, Any], ...] = (
     ("calibrant_rows", "Rows in closed windows of the latest version", lambda row: row.n or 0),
     ("calibrant_events", "Events in closed windows of the latest version", lambda row: row.k or 0),
@@ -104,72 +103,29 @@ _OF_MODELS: tuple[tuple[str, str, Any], ...] = (
 
 def _models(service: "Service", access: Access) -> list[Any]:
     with service.store.read() as connection:
-        latest = [check_sums(row, "streams") for row in connection.execute(_latest()) if access.sees(row.name)]
-        alarms = connection.execute(_alarm_counts()).all()
-        pending = connection.execute(_pending_counts()).all()
+        latest = [check_sums(row, "streams") for row in latest_versions(connection) if access.sees(row.model)]
+        ids = [row.model_id for row in latest]
+        alarms, predictions = alarms_by_model(connection, ids), predictions_by_model(connection, ids)
     families = []
     for name, text, value in _OF_MODELS:
         family = GaugeMetricFamily(name, text, labels=["model"])
         for row in latest:
-            found = value(row)
-            if found is not None:
-                family.add_metric([row.name], found)
+            number = value(row)
+            if number is not None:
+                family.add_metric([row.model], number)
         families.append(family)
     states = GaugeMetricFamily("calibrant_alarms", "Alarms of all versions, by state", labels=["model", "state"])
-    counts = {(row.name, row.acknowledged): row.total for row in alarms}
-    for row in latest:
-        states.add_metric([row.name, "open"], counts.get((row.name, 0), 0))
-        states.add_metric([row.name, "acknowledged"], counts.get((row.name, 1), 0))
     unlabelled = GaugeMetricFamily("calibrant_unlabelled", "Predictions without an outcome", labels=["model"])
-    predictions = GaugeMetricFamily("calibrant_predictions", "Predictions that are stored", labels=["model"])
-    for row in pending:
-        if access.sees(row.name):
-            unlabelled.add_metric([row.name], row.unlabelled)
-            predictions.add_metric([row.name], row.total)
-    return [*families, states, unlabelled, predictions]
-
-
-def _latest() -> Any:
-    """Return the query for each model with the sums and the evidence of its latest version."""
-    models, versions, streams = schema.models, schema.versions, schema.streams
-    newest = (
-        sa.select(versions.c.model_id, sa.func.max(versions.c.ordinal).label("ordinal"))
-        .group_by(versions.c.model_id)
-        .subquery()
-    )
-    own = (versions.c.model_id == newest.c.model_id) & (versions.c.ordinal == newest.c.ordinal)
-    whole = (streams.c.version_id == versions.c.id) & (streams.c.stream == WHOLE)
-    columns = (streams.c[name] for name in ("n", "k", "score_sum", "log_e"))
-    return (
-        sa.select(models, versions.c.ordinal, versions.c.newest, *columns)
-        .outerjoin(newest, newest.c.model_id == models.c.id)
-        .outerjoin(versions, own)
-        .outerjoin(streams, whole)
-        .order_by(models.c.name)
-    )
-
-
-def _alarm_counts() -> Any:
-    alarms, versions, models = schema.alarms, schema.versions, schema.models
-    done = sa.case((alarms.c.acknowledged.is_(None), 0), else_=1).label("acknowledged")
-    return (
-        sa.select(models.c.name, done, sa.func.count().label("total"))
-        .select_from(alarms)
-        .join(versions, versions.c.id == alarms.c.version_id)
-        .join(models, models.c.id == versions.c.model_id)
-        .group_by(models.c.name, done)
-    )
-
-
-def _pending_counts() -> Any:
-    pending, models = schema.pending, schema.models
-    unlabelled = sa.func.sum(sa.case((pending.c.labelled, 0), else_=1)).label("unlabelled")
-    return (
-        sa.select(models.c.name, unlabelled, sa.func.count().label("total"))
-        .select_from(pending)
-        .join(models, models.c.id == pending.c.model_id)
-        .group_by(models.c.name)
-    )
+    stored = GaugeMetricFamily("calibrant_predictions", "Predictions that are stored", labels=["model"])
+    for row in latest:
+        acknowledged = [alarm.acknowledged is not None for alarm in alarms.get(row.model_id, [])]
+        states.add_metric([row.model, "open"], acknowledged.count(False))
+        states.add_metric([row.model, "acknowledged"], acknowledged.count(True))
+        if row.model_id in predictions:
+            n_unlabelled, n_predictions = predictions[row.model_id]
+            unlabelled.add_metric([row.model], n_unlabelled)
+            stored.add_metric([row.model], n_predictions)
+    return [*families, states, unlabelled, stored]
 
 
 def _outbox(service: "Service") -> list[Any]:

@@ -15,7 +15,8 @@ from starlette.requests import Request
 from calibrant._support.errors import MissingExtraError
 from calibrant.monitor import schema
 from calibrant.monitor.cells import encode_table
-from calibrant.monitor.model import DeletedModelError, Monitor
+from calibrant.monitor.model import Monitor
+from calibrant.monitor.model_settings import DeletedModelError
 from calibrant.monitor.service.access_tokens import Access, TokenBook, check_access
 from calibrant.monitor.service.outbox import AlarmDelivery, Outbox
 from calibrant.monitor.service.problems import ServiceProblem
