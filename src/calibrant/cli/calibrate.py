@@ -22,15 +22,14 @@ from calibrant.cli.options import (
     names_of_forecasts,
     parse_cost,
 )
-from calibrant.kinds.base import KINDS
-from calibrant.kinds.forecast_columns import Fit, Model, columns_of
+from calibrant.kinds.forecast_columns import Fit, Model, columns_by_kind
 
 __all__ = ["METHODS", "apply", "export", "fit"]
 
 _FOLDS = 5
 _AUTO = "auto"
 # The methods of each kind that has calibrators, and the options of such forecasts.
-METHODS = {kind: form.fit.methods for kind in KINDS if (form := columns_of(kind)).fit is not None}
+METHODS = {kind: form.fit.methods for kind, form in columns_by_kind().items() if form.fit is not None}
 _FITTED = names_of_forecasts(lambda form: form.fit is not None)
 
 
@@ -255,10 +254,11 @@ def apply(
             Argument("calibrator") + " must be fitted with " + Argument(option) + f"; got {type(fitted).__name__}, "
             f"which takes forecasts of kind {fitted.kind!r}.",
         )
-    models = columns_of(kind).find_models(option, given, lambda: column_names(file))
+    form = columns_by_kind()[kind]
+    models = form.find_models(option, given, lambda: column_names(file))
     if len(models) > 1:
         raise InputError(f"apply needs one forecast; got {len(models)}.", hint="Apply to one after the other.")
-    scores = columns_of(kind).applied_columns(fitted, option, models[0])
+    scores = form.applied_columns(fitted, option, models[0])
     with new_file(output, follow_links=False) as target:
         count = calibrate_file(fitted, Path(source), target, format, scores=scores, name=name)
     click.echo(f"{count['rows']:,} rows: {Path(output).name}")

@@ -20,8 +20,7 @@ from calibrant.cli.options import (
     json_option,
     threshold_options,
 )
-from calibrant.kinds.base import KINDS
-from calibrant.kinds.forecast_columns import Threshold, columns_of
+from calibrant.kinds.forecast_columns import Threshold, columns_by_kind
 
 if TYPE_CHECKING:
     from calibrant.results.audit import Audit
@@ -104,7 +103,7 @@ def check(
     if junit is not None:
         write_text(junit, junit_xml(gates))
     if json_file is not None:
-        found = {
+        content = {
             "schema_version": 3,
             "result": "check",
             "passed": all(gate.passed for gate in gates),
@@ -114,7 +113,7 @@ def check(
             "models": {name: result.to_dict() for name, result in results.items()},
         }
         segments = {name: result.to_dict() for name, result in audits.items()}
-        write_json(json_file, found | ({"audits": segments} if audits else {}))
+        write_json(json_file, content | ({"audits": segments} if audits else {}))
     if "-" not in (json_file, junit):
         _print(gates, results, inputs)
     return 0 if all(gate.passed for gate in gates) else 1
@@ -125,7 +124,7 @@ def _take_limits(given: dict[str, Any], source: Source, require: str | None) -> 
 
     The threshold of an equivalence test becomes the margin of the evaluation.
     """
-    names = dict.fromkeys(threshold.name for kind in KINDS for threshold in columns_of(kind).thresholds)
+    names = dict.fromkeys(threshold.name for form in columns_by_kind().values() for threshold in form.thresholds)
     limits: dict[str, float | None] = {name: given.pop(name) for name in names}
     for threshold, limit in _given_thresholds(source, limits):
         argument = Argument(threshold.name)
@@ -158,7 +157,7 @@ def _audit(source: Source, audit_columns: tuple[str, ...], given: Mapping[str, A
     if not audit_columns:
         return {}
     if source.form.audited is None or source.spark is not None:
-        nouns = [columns_of(kind).noun for kind in KINDS if columns_of(kind).audited is not None]
+        nouns = [form.noun for form in columns_by_kind().values() if form.audited is not None]
         raise InputError(
             Argument("audit_columns")
             + f" must be given with {', '.join(nouns[:-1])} or {nouns[-1]} in files; got "

@@ -41,9 +41,8 @@ def plain_files(
         raise InputError(f"Standard input (-) must be given at most once; got it {paths.count('-')} times.")
     with tempfile.TemporaryDirectory(prefix="calibrant-") as name:
         folder = Path(name)
-        found = [_save_standard_input(folder, format, max_bytes)] if "-" in paths else []
-        found += [path for path in paths if path != "-"]
-        files = find_files(found, format)
+        saved = [_save_standard_input(folder, format, max_bytes)] if "-" in paths else []
+        files = find_files([*saved, *(path for path in paths if path != "-")], format)
         check_sizes(files, max_bytes)
         inputs = [_checksum(Path(file.path)) for file in files] if sha256 else []
         yield [file.path if encoding is None else _convert(file, encoding, folder) for file in files], inputs
@@ -69,16 +68,16 @@ def _suffix(head: bytes, format: str | None) -> str:
     """Return the suffix of a file by its format or, if that is not given, by its first bytes."""
     from calibrant.ingest.formats import binary_format
 
-    own = (binary_format(head) or ("", None))[1] or ""
-    if format is None and own == ".parquet":
-        return own
+    of_bytes = (binary_format(head) or ("", None))[1] or ""  # Parquet or a compression
+    if format is None and of_bytes == ".parquet":
+        return of_bytes
     is_json = head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
     suffix = _SUFFIXES[format or ("json" if is_json else "csv")]
-    return suffix + (own if own != ".parquet" else "")
+    return suffix + (of_bytes if of_bytes != ".parquet" else "")
 
 
 def check_sizes(files: "list[File]", max_bytes: int | None) -> None:
-    """Raise an error if files have more bytes together, after decompression."""
+    """Raise an error if the files together have more bytes after decompression."""
     from calibrant.ingest.text_files import byte_chunks
 
     if max_bytes is None:
@@ -108,18 +107,18 @@ def _convert(file: "File", encoding: str, folder: Path) -> str:
         hint = "Leave out " + Argument("encoding") + "."
         raise InputError(f"{file.name} must be a text file to have an encoding; it is Parquet.", hint=hint)
     partitions = [part for part in path.parts[:-1] if "=" in part]
-    own = Path(tempfile.mkdtemp(dir=folder)).joinpath(*partitions, path.stem if file.compression else path.name)
-    own.parent.mkdir(parents=True, exist_ok=True)
+    converted = Path(tempfile.mkdtemp(dir=folder)).joinpath(*partitions, path.stem if file.compression else path.name)
+    converted.parent.mkdir(parents=True, exist_ok=True)
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        with temporary_writes(folder), own.open("w", encoding="utf-8", newline="") as out:
+        with temporary_writes(folder), converted.open("w", encoding="utf-8", newline="") as out:
             for chunk in byte_chunks(file, _CHUNK):
                 out.write(decoder.decode(chunk))
             out.write(decoder.decode(b"", final=True))
     except UnicodeError as error:
         hint = "Pass another " + Argument("encoding") + "."
         raise InputError(f"{file.name} is not {encoding}: {error}.", hint=hint) from error
-    return str(own)
+    return str(converted)
 
 
 def _check_encoding(encoding: str) -> None:
@@ -184,9 +183,9 @@ def _is_input(path: Path, inputs: Iterable[str]) -> bool:
         return False
     from calibrant.ingest.files import find_files
 
-    for each in inputs:
-        with suppress(InputError, OSError):  # what cannot be found is reported when it is read
-            if any(path.samefile(file.path) for file in find_files(each, "csv")):  # of any format: nothing is read
+    for name in inputs:
+        with suppress(InputError, OSError):  # a missing input is reported when it is read
+            if any(path.samefile(file.path) for file in find_files(name, "csv")):  # of any format: nothing is read
                 return True
     return False
 

@@ -73,7 +73,7 @@ def print_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> N
     out.print()
     _print_lines(_table(result.cells(), left=(0,)), out)
     out.print()
-    _print_lines((line(f"  {each}") for each in result.reasons()), out)
+    _print_lines((line(f"  {reason}") for reason in result.reasons()), out)
     shown = columns_of(result.kind).diagram
     if shown is not None:
         breakdown, score, rate = shown
@@ -95,7 +95,7 @@ def print_comparison(result: "Comparison", *, out: Console) -> None:
     out.print()
     _print_lines(_table(result.cells(), left=(0, 1)), out)
     out.print()
-    _print_lines((line(f"  {each}") for each in result.reasons()), out)
+    _print_lines((line(f"  {reason}") for reason in result.reasons()), out)
     _print_notes(result, out)
 
 
@@ -117,18 +117,18 @@ def _print_notes(result: Any, out: Console) -> None:
 
 def _print_lines(lines: Iterable[Text], out: Console) -> None:
     """Print lines; a narrow terminal folds them."""
-    for each in lines:
-        out.print(each, soft_wrap=True)
+    for text in lines:
+        out.print(text, soft_wrap=True)
 
 
 def _table(cells: Sequence[Sequence[str]], *, left: Collection[int], verdicts: Sequence[str] = ()) -> Iterator[Text]:
     """Return the lines of a table whose first row is the header; its last column has the colours of `verdicts`."""
     header, *lines = text_table(cells, left=left)
     yield Text(header, style="bold")
-    for each, row, verdict in zip_longest(lines, cells[1:], verdicts[: len(lines)]):
-        text = Text(each)
+    for content, row, verdict in zip_longest(lines, cells[1:], verdicts[: len(lines)]):
+        text = Text(content)
         if verdict is not None:
-            text.stylize(verdict_style(verdict), len(each) - len(row[-1]))
+            text.stylize(verdict_style(verdict), len(content) - len(row[-1]))
         yield text
 
 

@@ -13,9 +13,9 @@ def main() -> None:
 
     Signals that the process ignores stay ignored.
     """
-    for each in (_signal.SIGINT, _signal.SIGTERM):
-        if _signal.getsignal(each) != _signal.SIG_IGN:
-            _signal.signal(each, _stop)
+    for number in (_signal.SIGINT, _signal.SIGTERM):
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, _stop)
     _fill_closed_handles()
     from calibrant.cli.main import main as run_command
 

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import Argument, InputError, Note, Text
 from calibrant.cli.command_files import plain_files
-from calibrant.kinds.base import KINDS
-from calibrant.kinds.forecast_columns import ForecastColumns, Model, NamesOfColumns, Reading, columns_of, try_pos_label
+from calibrant.kinds.forecast_columns import (
+    ForecastColumns,
+    Model,
+    NamesOfColumns,
+    Reading,
+    columns_by_kind,
+    try_pos_label,
+)
 
 if TYPE_CHECKING:
     from calibrant.ingest.counting import Weighting
@@ -24,7 +30,7 @@ _LEAST_READING_MEMORY = 64 * 2**20
 
 def given_forecast(given: Mapping[str, Any]) -> tuple[str, str]:
     """Return the kind of forecast, and the argument of the option that names it; exactly one form must be given."""
-    options = {option.name: (kind, option) for kind in KINDS for option in columns_of(kind).options}
+    options = {option.name: (kind, option) for kind, form in columns_by_kind().items() for option in form.options}
     forms = [name for name, (_, option) in options.items() if name in given and not option.completes]
     chosen = [name for name in forms if given[name]]
     for name, (_, option) in options.items():
@@ -51,7 +57,7 @@ def _alternatives(arguments: Sequence[str]) -> Text:
 
 def _check_special_options(kind: str, option: str, given: Mapping[str, Any]) -> None:
     """Raise an error if an option is given that other kinds of forecast have, but not this one."""
-    forms = {name: columns_of(name) for name in KINDS}
+    forms = columns_by_kind()
     for form in forms.values():
         for name in form.special_arguments:
             if given.get(name) in (None, ()) or name in forms[kind].special_arguments:
@@ -113,7 +119,7 @@ class Source:
         """Remove the options of the input from all options; those of different kinds of forecast are an error."""
         kind, option = given_forecast(given)
         _check_special_options(kind, option, given)
-        names = {option.name for name in KINDS for option in columns_of(name).options}
+        names = {option.name for form in columns_by_kind().values() for option in form.options}
         forecasts = {name: given.pop(name) for name in list(given) if name in names}
         others = {name: given.pop(name) for name in list(given) if name in cls.__dataclass_fields__}
         return cls(kind, option, forecasts, **others)
@@ -121,7 +127,7 @@ class Source:
     @property
     def form(self) -> ForecastColumns:
         """How forecasts of the kind are columns of files."""
-        return columns_of(self.kind)
+        return columns_by_kind()[self.kind]
 
     def find_models(self, names: NamesOfColumns) -> tuple[Model, ...]:
         """Return the models that the options name; `names` returns the columns of the file."""

@@ -77,17 +77,17 @@ def watched_signals() -> Iterator[list[int]]:
 
     Libraries may raise an error of their own in its place. Signals that the process ignores stay ignored.
     """
-    own = _Interruptions()
+    interruptions = _Interruptions()
     in_main = threading.current_thread() is threading.main_thread()
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM) if in_main}
-    hook, sys.unraisablehook = sys.unraisablehook, own.notice
-    for each, handler in before.items():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM) if in_main}
+    hook, sys.unraisablehook = sys.unraisablehook, interruptions.notice
+    for number, handler in before.items():
         if handler != signal.SIG_IGN:
-            signal.signal(each, own.interrupt)
+            signal.signal(number, interruptions.interrupt)
     try:
-        yield own.received
+        yield interruptions.received
     finally:
-        own.end()
+        interruptions.end()
         sys.unraisablehook = hook
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -6,8 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
-from calibrant.kinds.base import KINDS
-from calibrant.kinds.forecast_columns import ForecastColumns, columns_of
+from calibrant.kinds.forecast_columns import ForecastColumns, columns_by_kind
 
 __all__ = [
     "add_options",
@@ -40,9 +39,9 @@ _NUMBER = r"([0-9.]+(?:e-?[0-9]+)?)"
 
 def parse_size(text: str) -> int:
     """Return a number of bytes, such as 2GB, 500 MB, 1GiB or 1e9."""
-    found = re.fullmatch(rf"\s*{_NUMBER}\s*([kmgt]?i?)b?\s*", text, flags=re.IGNORECASE)
+    match = re.fullmatch(rf"\s*{_NUMBER}\s*([kmgt]?i?)b?\s*", text, flags=re.IGNORECASE)
     try:
-        size = float(found[1]) * _UNITS[found[2].lower()] if found else -1.0
+        size = float(match[1]) * _UNITS[match[2].lower()] if match else -1.0
     except (ValueError, KeyError):
         size = -1.0
     if not 1 <= size < 2**63:
@@ -63,9 +62,9 @@ def parse_cost(text: str) -> Any:
     """Return the cost of overestimation and underestimation: 1:5 is LinearCost(over=1, under=5)."""
     from calibrant.metrics.costs import LinearCost
 
-    found = re.fullmatch(rf"\s*{_NUMBER}\s*:\s*{_NUMBER}\s*", text, flags=re.IGNORECASE)
+    match = re.fullmatch(rf"\s*{_NUMBER}\s*:\s*{_NUMBER}\s*", text, flags=re.IGNORECASE)
     try:
-        over, under = map(float, found.groups() if found else ())
+        over, under = map(float, match.groups() if match else ())
     except ValueError:
         raise click.BadParameter(f"{text!r} is not OVER:UNDER, such as 1:5.") from None
     return LinearCost(over=over, under=under)
@@ -82,7 +81,7 @@ json_option = click.option(
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 
-_FORMS = tuple(columns_of(kind) for kind in KINDS)
+_FORMS = columns_by_kind().values()
 
 
 def add_options(*options: Decorator) -> Decorator:

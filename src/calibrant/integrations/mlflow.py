@@ -89,7 +89,7 @@ def log_evaluation(
            log_evaluation(cb.evaluate(y, p))
     """
     mlflow = _mlflow()
-    if not all(hasattr(result, each) for each in ("verdict", "metrics", "to_html", "plot")):
+    if not all(hasattr(result, attribute) for attribute in ("verdict", "metrics", "to_html", "plot")):
         raise InputError(
             Argument("result") + f" must be an Evaluation or a Comparison; got {type(result).__name__}.",
             hint="Call calibrant.evaluate first.",
@@ -108,13 +108,13 @@ def log_evaluation(
 
 def _metrics(result: Any) -> dict[str, float]:
     """Return the finite numbers of the metrics, by a name that MLflow accepts."""
-    found = {"n_rows": float(result.n_rows)}
+    numbers = {"n_rows": float(result.n_rows)}
     if hasattr(result, "pvalue"):
-        found["pvalue"] = result.pvalue
+        numbers["pvalue"] = result.pvalue
     for name, metric in result.metrics.items():
         limits = {"low": metric.interval.low, "high": metric.interval.high, "expected": metric.null.expected}
-        found |= {name: metric.value, **{f"{name}/{key}": value for key, value in limits.items()}}
-    return {_accepted(name): float(value) for name, value in found.items() if math.isfinite(value)}
+        numbers |= {name: metric.value, **{f"{name}/{key}": value for key, value in limits.items()}}
+    return {_accepted(name): float(value) for name, value in numbers.items() if math.isfinite(value)}
 
 
 def _accepted(name: str) -> str:
@@ -201,12 +201,12 @@ def calibration_metrics(
        )
     """
     make = _mlflow("mlflow.models").make_metric
-    found = []
+    functions = []
     for name, metric in as_metrics(metrics).items():
         better = getattr(metric, "direction", "lower") == "higher"
         function = _metric_function(name, metric, score, n_resamples, random_state)
-        found.append(make(eval_fn=function, greater_is_better=better, name=_accepted(name)))
-    return found
+        functions.append(make(eval_fn=function, greater_is_better=better, name=_accepted(name)))
+    return functions
 
 
 def _metric_function(name: str, metric: Metric, score: str, n_resamples: int, seed: int) -> Callable[..., Any]:
@@ -227,7 +227,7 @@ def _metric_function(name: str, metric: Metric, score: str, n_resamples: int, se
         return value_type(aggregate_results=values)
 
     names = [score, "targets"]
-    signature = Signature([Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in names])
+    signature = Signature([Parameter(column, Parameter.POSITIONAL_OR_KEYWORD) for column in names])
     calibration_metric.__signature__ = signature  # type: ignore[attr-defined]
     return calibration_metric
 
@@ -362,7 +362,7 @@ def save_model(
     models, pyfunc = _mlflow("mlflow.models"), _mlflow("mlflow.pyfunc")
     model = mlflow_model or models.Model()
     model.add_flavor(FLAVOR, calibrant_version=__version__, calibrator=type(calibrator).__name__, data=f"data/{_FILE}")
-    own = _signature(calibrator)
+    by_default = _signature(calibrator)
     with tempfile.TemporaryDirectory(prefix="calibrant-") as folder:
         save(calibrator, Path(folder, _FILE))
         pyfunc.save_model(
@@ -370,7 +370,7 @@ def save_model(
             loader_module=__name__,
             data_path=str(Path(folder, _FILE)),
             mlflow_model=model,
-            signature=signature or own,
+            signature=signature or by_default,
             input_example=input_example,
             pip_requirements=pip_requirements or [f"calibrant[sklearn,mlflow]=={__version__}"],
             metadata=metadata,

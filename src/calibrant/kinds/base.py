@@ -16,7 +16,7 @@ module            holds
 ``differences``   how models are compared: `ComparisonTerms`, and ``compare``
 ``words``         report: what to call the forecast, what a deviation means, what to do about it
 ``figures``       diagrams of an evaluation and of a comparison
-``columns``       command line: the options that name the forecast, and how files are read
+``columns``       command line and MLflow: ``COLUMNS``, how forecasts are columns of files (`ForecastColumns`)
 ``audit``         how the rows of an audit are read and tested, if this kind has residuals
 ``windows``       monitor: how the rows of a time window are counted and judged, if this kind can be monitored
 ================  ==================================================================================================

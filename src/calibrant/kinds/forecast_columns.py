@@ -9,10 +9,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from calibrant._support.errors import Argument, InputError, Note
-from calibrant.kinds.base import kind_of
+from calibrant.kinds.base import KINDS, kind_of
 
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
@@ -26,7 +28,7 @@ __all__ = [
     "Option",
     "Reading",
     "Threshold",
-    "check_distinct_keys",
+    "columns_by_kind",
     "columns_of",
     "keyed_models",
     "matching_columns",
@@ -241,16 +243,30 @@ class ForecastColumns:
 
 def columns_of(kind: str) -> ForecastColumns:
     """Return how forecasts of a kind are columns of files."""
-    found: ForecastColumns = kind_of(kind).columns.COLUMNS
-    return found
+    columns: ForecastColumns = kind_of(kind).columns.COLUMNS
+    return columns
+
+
+@cache
+def columns_by_kind() -> Mapping[str, ForecastColumns]:
+    """Return how forecasts are columns of files, for every kind."""
+    return MappingProxyType({kind: columns_of(kind) for kind in KINDS})
 
 
 def keyed_models(
-    option: str, given: Mapping[str, Any], names: NamesOfColumns, *, name: str, form: str, read: Callable[[str], Any]
+    option: str,
+    given: Mapping[str, Any],
+    names: NamesOfColumns,
+    *,
+    name: str,
+    form: str,
+    key: str,
+    read: Callable[[str], Any],
 ) -> tuple[Model, ...]:
     """Return one model of all entries KEY=COLUMN, and one model of each pattern, whose * stands for the key.
 
-    `name` is that of the model without a pattern, `form` is for example "LABEL=COLUMN", and `read` parses a key.
+    `name` is that of the model without a pattern, `form` is for example "LABEL=COLUMN", `key` is what errors call a
+    key, and `read` parses it.
     """
     entries = list(dict.fromkeys(given[option]))
     pairs = [tuple(entry.split("=", 1)) for entry in entries if "=" in entry]
@@ -260,32 +276,29 @@ def keyed_models(
             raise InputError(
                 Argument(option) + f" must be {form}, or a pattern with one *; got {pattern!r}.", value=pattern
             )
-        models[pattern] = [(key, column) for column, key in matching_columns(option, pattern, names())]
-    return tuple(
-        Model(model, tuple(column for _, column in found), tuple(read(key.strip()) for key, _ in found))
-        for model, found in models.items()
-    )
+        models[pattern] = [(text, column) for column, text in matching_columns(option, pattern, names())]
+    return tuple(_keyed(option, model, found, key, read) for model, found in models.items())
 
 
-def check_distinct_keys(option: str, models: Iterable[Model], noun: str) -> None:
-    """Raise an error if a model has two columns for one key."""
-    for model in models:
-        twice = next((key for key in model.keys if model.keys.count(key) > 1), None)
-        if twice is not None:
-            raise InputError(Argument(option) + f" must name each {noun} once; got {twice!r} twice.", value=twice)
+def _keyed(option: str, name: str, pairs: Sequence[Any], key: str, read: Callable[[str], Any]) -> Model:
+    keys = [read(text.strip()) for text, _ in pairs]
+    twice = next((value for value in keys if keys.count(value) > 1), None)
+    if twice is not None:
+        raise InputError(Argument(option) + f" must name each {key} once; got {twice!r} twice.", value=twice)
+    return Model(name, tuple(column for _, column in pairs), tuple(keys))
 
 
 def matching_columns(option: str, pattern: str, names: Sequence[str]) -> list[tuple[str, str]]:
     """Return the columns that match a pattern with one *, each with the text that the * stands for."""
     before, after = map(re.escape, pattern.split("*"))
     matches = [(name, re.fullmatch(f"{before}(.+){after}", name)) for name in names]
-    found = [(name, match[1]) for name, match in matches if match is not None]
-    if not found:
+    columns = [(name, match[1]) for name, match in matches if match is not None]
+    if not columns:
         listed = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
         raise InputError(
             Argument(option) + f" must match columns; {pattern!r} matches none of {listed}.", value=pattern
         )
-    return found
+    return columns
 
 
 def parse_label(text: str) -> bool | int | float | None:

@@ -10,7 +10,6 @@ from calibrant.kinds.forecast_columns import (
     NamesOfColumns,
     Option,
     Reading,
-    check_distinct_keys,
     keyed_models,
     matching_columns,
 )
@@ -39,8 +38,7 @@ def _gaussian_models(given: Mapping[str, Any], names: NamesOfColumns) -> tuple[M
 
 def _quantile_models(given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
     """Return models whose columns are in the order of the levels."""
-    models = keyed_models("quantile", given, names, name="quantiles", form="LEVEL=COLUMN", read=_level)
-    check_distinct_keys("quantile", models, "level")
+    models = keyed_models("quantile", given, names, name="quantiles", form="LEVEL=COLUMN", key="level", read=_level)
     return tuple(map(_sorted_by_level, models))
 
 

@@ -12,7 +12,6 @@ from calibrant.kinds.forecast_columns import (
     NamesOfColumns,
     Option,
     Reading,
-    check_distinct_keys,
     keyed_models,
     parse_label,
 )
@@ -20,14 +19,12 @@ from calibrant.kinds.forecast_columns import (
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
 
-__all__ = ["COLUMNS"]
-
-_OPTION = "class_score"
+__all__ = ["COLUMNS", "check_class_probabilities", "class_arguments", "columns_of_classes", "find_class_models"]
 
 
-def _find_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
-    models = keyed_models(option, given, names, name="class probabilities", form="LABEL=COLUMN", read=str)
-    check_distinct_keys(option, models, "class")
+def find_class_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
+    """Return models of the probabilities of at least two classes, whose keys are the text of the classes."""
+    models = keyed_models(option, given, names, name="class probabilities", form="LABEL=COLUMN", key="class", read=str)
     for model in models:
         if len(model.keys) < 2:
             raise InputError(
@@ -38,7 +35,7 @@ def _find_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -
     return models
 
 
-def _check(rows: "FileRows", reading: Reading) -> "FileRows":
+def check_class_probabilities(rows: "FileRows", reading: Reading) -> "FileRows":
     """Check the probabilities, and replace the text of classes by labels of the outcomes."""
     from calibrant._support.columns import numbers, scores
     from calibrant.kinds.file_rows import text_as_labels
@@ -51,6 +48,11 @@ def _check(rows: "FileRows", reading: Reading) -> "FileRows":
     return rows.map_forecasts(numbers)
 
 
+def class_arguments(model: Model) -> dict[str, Any]:
+    """Return the argument `classes`."""
+    return {"classes": list(model.keys)}
+
+
 def _with_labels(rows: "FileRows") -> tuple[Model, ...]:
     """Return the models with labels of the outcomes as classes, all in the order of the first model."""
     from calibrant._support.columns import codes
@@ -61,15 +63,15 @@ def _with_labels(rows: "FileRows") -> tuple[Model, ...]:
             raise InputError(
                 f"All models must have the same classes; {first.name!r} has {', '.join(first.keys)}, "
                 f"{model.name!r} has {', '.join(model.keys)}.",
-                argument=_OPTION,
+                argument=rows.option,
             )
     labels = {key: _label(key, rows.y.values.dtype.kind) for key in first.keys}
     if len(set(labels.values())) < len(labels):
         raise InputError(
             f"The classes must be different labels; got {', '.join(labels)}, some of which are the same number.",
-            argument=_OPTION,
+            argument=rows.option,
         )
-    codes(rows.y, list(labels.values()), _OPTION)
+    codes(rows.y, list(labels.values()), rows.option)
     columns = [dict(zip(model.keys, model.columns, strict=True)) for model in rows.models]
     return tuple(
         Model(model.name, tuple(column[key] for key in labels), tuple(labels.values()))
@@ -104,7 +106,7 @@ def _in_order_of_labels(proba: Any, y: Any, arguments: Mapping[str, Any]) -> Any
     return proba[:, [classes.index(label) for label in labels]]
 
 
-def _applied_columns(calibrator: Any, option: str, model: Model) -> list[str]:
+def columns_of_classes(calibrator: Any, option: str, model: Model) -> list[str]:
     """Return the columns in the order of the calibrator's classes."""
     positions = {label: position for position, label in enumerate(calibrator.classes_.tolist())}
     columns: dict[int, str] = {}
@@ -131,17 +133,17 @@ COLUMNS = ForecastColumns(
     noun="class probabilities",
     options=(
         Option(
-            _OPTION,
+            "class_score",
             "Probabilities of classes: once per class, or one pattern such as 'p_*'; * is the label.",
             metavar="LABEL=COLUMN",
         ),
     ),
     outcome="label",
-    check=_check,
+    check=check_class_probabilities,
     forecast=lambda option, model, values: values,
-    find_models=_find_models,
+    find_models=find_class_models,
     is_one_column=False,
-    arguments=lambda model: {"classes": list(model.keys)},
+    arguments=class_arguments,
     diagram=("top-label ACE", "mean top-label probability", "accuracy"),
     headline_has_reason=False,
     audited=lambda model: dict(zip(model.keys, model.columns, strict=True)),
@@ -150,6 +152,6 @@ COLUMNS = ForecastColumns(
         _metrics,
         sorted_columns=_in_order_of_labels,
     ),
-    applied_columns=_applied_columns,
+    applied_columns=columns_of_classes,
     model_columns=_model_columns,
 )
