@@ -5,7 +5,7 @@ import re
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -117,9 +117,26 @@ def documented_names(sections: Any) -> set[str]:
     return {name.strip().lstrip("*") for each in described for name in each.split(",")}
 
 
+def argument_names(function: Any) -> set[str]:
+    """Return the names of arguments; in the place of ``**rows`` the keys of its typed dictionary."""
+    names = set[str]()
+    for name, parameter in inspect.signature(function).parameters.items():
+        annotation = parameter.annotation
+        if name == "rows" and isinstance(annotation, str):
+            annotation = eval(annotation, inspect.unwrap(function).__globals__)
+        typed = get_args(annotation) if parameter.kind is parameter.VAR_KEYWORD else ()
+        names |= set(typed[0].__annotations__) if typed else {name}
+    return {name for name in names if name not in ("self", "cls") and not name.startswith("_")}
+
+
+def has_row_options(function: Any) -> bool:
+    """Return whether a function has a typed dictionary of arguments, which numpydoc's validation does not know."""
+    return "sample_weight" in argument_names(function) - set(inspect.signature(function).parameters)
+
+
 def missing_sections(name: str, thing: Any) -> list[str]:
     """Return what numpydoc's validation misses: sections of functions; fields, See Also and examples of classes."""
-    from numpydoc.docscrape import ClassDoc
+    from numpydoc.docscrape import ClassDoc, FunctionDoc
     from numpydoc.validate import validate
 
     codes = {code for code, _ in validate(name)["errors"]}
@@ -133,6 +150,9 @@ def missing_sections(name: str, thing: Any) -> list[str]:
         return sorted(codes & {"GL08", "SS01", "SA01", "EX01"}) + undocumented
     if "cls" in inspect.signature(thing).parameters:
         codes -= {"PR02"}  # numpydoc takes a parameter cls for that of a class method, which needs no description
+    if has_row_options(thing):
+        differ = argument_names(thing) ^ documented_names(FunctionDoc(thing))
+        return sorted(codes & {"GL08", "SS01", "RT01", "SA01", "EX01"}) + sorted(differ)
     return sorted(codes & {"GL08", "SS01", "PR01", "PR02", "RT01", "SA01", "EX01"})
 
 
@@ -177,13 +197,14 @@ def missing_method_sections(name: str, method: Any) -> list[str]:
         return ["GL08"]
     sections, signature = NumpyDocString(text), inspect.signature(method)
     codes = {code for code, _ in validate(name)["errors"]} if method.__doc__ else set()  # else of a base class
-    codes &= {"SS01", "PR01", "PR02", "RT01", "YD01"}
-    parameters = {each for each in signature.parameters if each != "self" and not each.startswith("_")}
+    codes &= {"SS01", "RT01", "YD01"} if has_row_options(method) else {"SS01", "PR01", "PR02", "RT01", "YD01"}
     if signature.return_annotation not in (None, inspect.Signature.empty) and not (
         sections["Returns"] or sections["Yields"]
     ):
         codes |= {"RT01"}  # numpydoc reads the body, which an abstract method does not have
-    return sorted(codes) + sorted(parameters - documented_names(sections))
+    documented = documented_names(sections)
+    wanted = set(signature.parameters) - {"self"} if "rows" in documented else argument_names(method)
+    return sorted(codes) + sorted(wanted - documented)
 
 
 def test_every_public_method_has_the_sections_of_numpydoc():
@@ -194,15 +215,15 @@ def test_every_public_method_has_the_sections_of_numpydoc():
     assert not {name: missing for name, missing in found.items() if missing}
 
 
-def test_pages_of_classes_show_the_settings(monkeypatch):
-    for library in ("sphinx", "sklearn"):
-        pytest.importorskip(library, reason=f"{library} is not installed")
+def test_pages_of_functions_show_the_row_options(monkeypatch):
+    pytest.importorskip("sphinx", reason="sphinx is not installed")
     monkeypatch.syspath_prepend(DOCS / "_extensions")
-    show = import_module("signatures").show_settings
-    hidden = "(*args, **options)"  # what Sphinx finds in a base class
-    assert show(None, "class", "", cb.Platt, None, hidden, None)[0].startswith("(*, on='logit', smoothing=True")
-    assert show(None, "class", "", cb.VennAbers, None, hidden, None)[0] == "()"
-    assert show(None, "method", "", cb.Platt.fit, None, "(X, y)", None) == ("(X, y)", None)
+    show = import_module("signatures").show_row_options
+    hidden = "(y_true, y_prob=None, *, eps=5.96e-08, **rows)"
+    assert show(None, "function", "", cb.slope_intercept, None, hidden, None)[0].endswith(
+        "sample_weight=None, frequency=None, missing='raise', pos_label=None)"
+    )
+    assert show(None, "function", "", cb.ece, None, "(y_true)", None) == ("(y_true)", None)
 
 
 def test_every_public_member_of_a_class_has_a_docstring():

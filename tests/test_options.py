@@ -1,13 +1,13 @@
-"""Options of every public function: wrong types and unknown names are errors that say which; names are escaped."""
+"""Options of every public function: values of wrong types are errors that say which; names are escaped."""
 
 import inspect
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import calibrant as cb
 from calibrant import inference, metrics, regression
-from calibrant._support.errors import check_keywords
 from calibrant._support.formatting import printable
 
 RNG = np.random.default_rng(0)
@@ -37,6 +37,15 @@ def has_all(signature, given):
     return all(name in given for name in needed)
 
 
+def option_names(signature):
+    """Yield the names of arguments, also those of a typed dictionary."""
+    for name, p in signature.parameters.items():
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+            yield name
+        elif p.kind is p.VAR_KEYWORD and get_args(p.annotation):
+            yield from get_args(p.annotation)[0].__annotations__
+
+
 def options():
     """Yield each public function and class that can be called with the arguments above, and each of its options."""
     seen = set()
@@ -53,9 +62,8 @@ def options():
             if (id(function), name) in seen or not has_all(signature, given):
                 continue
             seen.add((id(function), name))
-            for option, p in signature.parameters.items():
-                named = p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-                if named and option not in given and (name, option) not in NO_OPTIONS:
+            for option in option_names(signature):
+                if option not in given and (name, option) not in NO_OPTIONS:
                     yield pytest.param(function, given, option, id=f"{namespace.__name__}.{name}-{option}")
 
 
@@ -118,20 +126,6 @@ def test_an_unknown_frame_library_is_named():
         raises(lambda backend=backend: found.to_frame(backend=backend), "backend must be pandas, polars, pyarrow")
 
 
-@pytest.mark.parametrize(
-    ("given", "meant"), [("groups", "by"), ("labels", "classes"), ("seed", "random_state"), ("group", "by")]
-)
-def test_names_of_other_libraries_are_translated(given, meant):
-    raises(
-        lambda: cb.evaluate(Y, P, **{given: Y}), rf"evaluate\(\) has no argument '{given}'\. Did you mean '{meant}'\?"
-    )
-
-
-@pytest.mark.parametrize("given", ["y_pred", "y_prob", "y_score"])
-def test_other_names_of_the_forecast_are_translated(given):
-    raises(lambda: cb.evaluate(Y, **{given: P}), rf"has no argument '{given}'\. Did you mean 'forecast'\?")
-
-
 HOSTILE = {"infinite": [np.inf, -np.inf], "escape": ["\x1b[31mred", "b\nc"], "surrogate": ["\ud800x", "b"]}
 
 
@@ -182,125 +176,3 @@ def test_columns_of_polars_may_be_named_like_patterns(name, lazy):
     assert found == TABLE
     by = cb.tables_from_frame(pl.DataFrame({"y": Y, "p": P, name: Y}), y="y", p="p", by=name)
     assert by.total() == TABLE if hasattr(by, "total") else len(by) == 2
-
-
-OUTCOMES, SCORES = [0, 1, 1, 0], [0.2, 0.7, 0.6, 0.1]
-
-
-def row_functions():
-    """All public functions of rows that are not methods, with the arguments of a call."""
-    seen = {}
-    for namespace in (cb, inference, metrics, regression):
-        for name in namespace.__all__:
-            function = getattr(namespace, name)
-            if inspect.isfunction(function) and "sample_weight" in inspect.signature(function).parameters:
-                seen[f"{namespace.__name__}.{name}"] = function
-    return seen
-
-
-FUNCTIONS = row_functions()
-
-
-def test_no_public_function_of_rows_hides_its_options():
-    assert len(FUNCTIONS) > 50
-    for name, function in FUNCTIONS.items():
-        kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
-        assert inspect.Parameter.VAR_KEYWORD not in kinds, name
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_an_unknown_argument_is_a_type_error_that_names_it(name):
-    parameters = inspect.signature(FUNCTIONS[name]).parameters
-    columns = {
-        "y_probs": {"a": SCORES, "b": SCORES},
-        "forecasts": {"a": SCORES, "b": SCORES},
-        "metric": "ece",
-        "table": OUTCOMES,
-        "margin": 1.0,
-    }
-    given = [columns.get(name, OUTCOMES) for name, p in list(parameters.items()) if p.kind is p.POSITIONAL_OR_KEYWORD]
-    with pytest.raises(TypeError, match="sample_weights"):
-        FUNCTIONS[name](*given, sample_weights=[1, 1, 1, 1])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: cb.ece(OUTCOMES, SCORES, n_bin=5), r"ece\(\) has no argument 'n_bin'. Did you mean 'n_bins'"),
-        (
-            lambda: cb.evaluate(OUTCOMES, SCORES, weights=OUTCOMES),
-            r"evaluate\(\) has no argument 'weights'. Did you mean 'sample_weight'\?",
-        ),
-        (lambda: cb.evaluate(OUTCOMES, SCORES, n_resample=9), "Did you mean 'n_resamples'"),
-        (
-            lambda: cb.compare(OUTCOMES, {"a": SCORES, "b": SCORES}, clusters=OUTCOMES),
-            r"compare\(\) has no argument 'clusters'. .*'cluster'",
-        ),
-        (lambda: cb.decisions(OUTCOMES, {"a": SCORES}, missing_="drop"), "Did you mean 'missing'"),
-        (lambda: cb.interval("ece", OUTCOMES, SCORES, conf_level=0.9), "Did you mean 'confidence_level'"),
-        (lambda: cb.spiegelhalter(OUTCOMES, SCORES, xyz=1), r"It has y_true, y_prob, cluster, .*, missing\."),
-        (lambda: cb.ECE()(OUTCOMES, SCORES, weight=OUTCOMES), "no argument 'weight'. Did you mean 'sample_weight'"),
-        (lambda: regression.mse(OUTCOMES, SCORES, weight=OUTCOMES), r"mse\(\) has no argument 'weight'"),
-        (lambda: regression.mean_quotient([1, 2], [1, 2], zero="drop"), "Did you mean 'zeros'"),
-    ],
-)
-def test_the_nearest_argument_is_suggested(call, message):
-    with pytest.raises(cb.InputError, match=message) as caught:
-        call()
-    assert isinstance(caught.value, TypeError)
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "nearest"),
-    [
-        ("from_frame", "weight", "'sample_weight'"),
-        ("tables_from_frame", "bye", "'by'"),
-        ("from_query", "dialects", "'dialect'"),
-        ("tables_from_query", "missing_", "'missing'"),
-        ("scan", "formats", "'format'"),
-        ("tables_scan", "progresses", "'progress'"),
-        ("to_sql", "dialects", "'dialect'"),
-        ("to_onnx", "calibrater", "'calibrator'"),
-        ("sample_size", "powr", "'power'"),
-        ("detectable", "alfa", "'alpha'"),
-        ("classwise", "weights", "'sample_weight'"),
-        ("top_label", "weights", "'sample_weight'"),
-        ("proportions", "label", "'labels'"),
-        ("ECE", "nbins", "'n_bins'"),
-        ("TCE", "alphas", "'alpha'"),
-        ("Brier", "n_bins", "It has none"),
-        ("Beta", "parameter", "'parameters'"),
-        ("Dirichlet", "reg_lamda", "'reg_lambda'"),
-        ("CalibratedModel", "calibrater", "'calibrator'"),
-    ],
-)
-def test_other_functions_and_constructors_suggest_the_nearest_argument_too(name, given, nearest):
-    if name in ("Beta", "Dirichlet", "CalibratedModel"):
-        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    function = getattr(cb, name)
-    with pytest.raises(cb.InputError, match=rf"{name}\(\) has no argument '{given}'\. .*{nearest}") as caught:
-        function(**{given: 1})
-    assert isinstance(caught.value, TypeError)
-
-
-def test_from_arrays_suggests_the_nearest_argument():
-    for table in (cb.ScoreTable, regression.MeanTable):
-        with pytest.raises(cb.InputError, match="Did you mean 'sample_weight'"):
-            table.from_arrays(OUTCOMES, SCORES, sample_weights=OUTCOMES)
-
-
-def test_displays_name_unknown_arguments():
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    plots = pytest.importorskip("calibrant.plots", reason="matplotlib is not installed")
-    for name in plots.__all__:
-        display = getattr(plots, name)
-        make = getattr(display, "from_predictions", None)
-        if make is None or "sample_weight" not in inspect.signature(make).parameters:
-            continue
-        with pytest.raises(TypeError, match="no argument 'weights'. Did you mean 'sample_weight'"):
-            make(np.array(OUTCOMES), np.array(SCORES), weights=OUTCOMES)
-
-
-def test_known_arguments_are_accepted():
-    check_keywords("f", ["a", "b"], ["a", "b", "c"])
-    check_keywords("f", [], [])

@@ -92,9 +92,9 @@ def _introduction(counts: Counter[str]) -> str:
         "``python -m research --check`` compares the tables in seconds.\n\n"
         "Green values are reproduced. Red values differ, with the reproduced value in parentheses. Some published "
         "values depend on errors of the authors' program (ties split by the order of a sort, edges and cuts in "
-        "floating point, a t-test without its square root, the tail of PAVA-BC). All values come from "
-        'the public API: ``reading="published"`` of a metric, such as ``cb.tce(y, p, reading="published")``, repeats '
-        "that program. It is not recommended for anything else: a shuffle of the rows changes its values. An arrow "
+        "floating point, a t-test without its square root, the tail of PAVA-BC). "
+        "``as_published`` of ``research/reproduction/published_program.py`` repeats that program with the metrics of "
+        "the library. It is not recommended for anything else: a shuffle of the rows changes its values. An arrow "
         "leads to the value of the library's default. :doc:`tce_errata` lists the errors.\n"
     )
 

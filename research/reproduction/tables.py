@@ -12,6 +12,7 @@ import calibrant as cb
 from calibrant.metrics.significance import Test
 from calibrant.tables.score_table import ScoreTable
 from research.reproduction import gda
+from research.reproduction.published_program import as_published
 from research.reproduction.sources import NETWORKS, imagenet, uci
 
 HERE = Path(__file__).parent
@@ -21,7 +22,7 @@ PREVALENCE = {"calibrated": 0.5, "miscalibrated": 0.4}
 
 @dataclass(frozen=True)
 class Cell:
-    """One published number, our value with ``reading="published"``, and the value of the library's default."""
+    """One published number, our value by `as_published`, and the value of the library's default."""
 
     table: str
     row: str
@@ -87,9 +88,9 @@ class Setting:
         return cls(int(size / 20), int(size / 5))
 
     def as_published(self, rows: Rows, test: Test = cb.significance.binomial) -> dict[str, float]:
-        """Return all seven columns of the supplement's tables by the public way to check them."""
+        """Return all seven columns of the supplement's tables by the program of the paper."""
         metrics = self._metrics(test)
-        return {name: metric(rows.y, rows.p, reading="published").value for name, metric in metrics.items()}
+        return {name: as_published(metric, rows.y, rows.p).value for name, metric in metrics.items()}
 
     def corrected(self, rows: Rows, test: Test = cb.significance.binomial) -> dict[str, float]:
         """Return the same columns by the library's default."""
@@ -253,7 +254,7 @@ def _bin_errors(table: str, name: str) -> Iterator[Cell]:
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
         error = measures[row["error"]]
         return (
-            {n: error(cb.TCE(bins=bins)(rows.y, rows.p, reading="published").partition) for n, bins in kinds.items()},
+            {n: error(as_published(cb.TCE(bins=bins), rows.y, rows.p).partition) for n, bins in kinds.items()},
             {n: error(bins(rows.table)) for n, bins in kinds.items()},
         )
 

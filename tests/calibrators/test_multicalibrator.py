@@ -393,7 +393,6 @@ def hazards():
         (lambda: quick().fit(X, y, scores=np.where(p > 0.5, np.nan, p)), "scores has .* missing values"),
         (lambda: quick().fit(X, y, scores=p, cluster=[1]), "cluster has 1 rows"),
         (lambda: quick().fit(X.astype("M8[s]"), y, scores=p), "must hold numbers or categories"),
-        (lambda: quick().fit(X, y, score=p), "has no argument 'score'. Did you mean 'scores'"),
         (lambda: quick(backend="xgboost").fit(X, y, scores=p), "backend must be 'auto' or 'sklearn' or 'lightgbm'"),
         (lambda: quick(max_rounds=0).fit(X, y, scores=p), "max_rounds must be a whole number from 1 to 1,000"),
         (lambda: quick(max_leaf_nodes=1).fit(X, y, scores=p), "max_leaf_nodes must be a whole number from 2 to 256"),
@@ -410,6 +409,11 @@ def test_bad_input_is_named(case):
     call, message = hazards()[case]
     with pytest.raises(cb.InputError, match=message):
         call()
+
+
+def test_unknown_arguments_of_fit_are_type_errors():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'score'"):
+        quick().fit(np.zeros((4, 1)), [0, 1, 0, 1], score=[0.2, 0.7, 0.3, 0.6])
 
 
 def test_the_other_backend_is_named_if_it_is_missing(monkeypatch):

@@ -108,7 +108,7 @@ def test_forward_returns_the_value_of_the_batch_and_counts_it(rng):
     counter = cb.CalibrationCounter("brier", resolution=STEP)
     for part in (slice(0, 700), slice(700, None)):
         value = counter(torch.tensor(p[part]), torch.tensor(y[part]))
-        assert value.item() == cb.brier.of_table(ScoreTable.from_arrays(y[part], p[part]).round(STEP)).value
+        assert value.item() == cb.metrics.Brier().value(ScoreTable.from_arrays(y[part], p[part]).round(STEP))
     same(counter.table(), ScoreTable.from_arrays(y, p).round(STEP))
 
 

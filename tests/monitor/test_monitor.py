@@ -285,7 +285,7 @@ def test_settings_are_stored_and_a_clash_names_both_values(store):
         InputError, match=r"maturity must be datetime.timedelta\(days=1\), .*; got datetime.timedelta\(0\)"
     ):
         cb.Monitor(store, maturity=timedelta(0))
-    with pytest.raises(InputError, match="has no argument 'windows'. Did you mean 'window'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'windows'"):
         cb.Monitor(store, windows="day")
 
 

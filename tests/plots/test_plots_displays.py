@@ -350,7 +350,7 @@ def test_common_mistakes_have_clear_errors(rows):
     y, p = rows
     with pytest.raises(cb.InputError, match=r"bins must be a kind of bins; got 10.*EqualWidth\(10\)"):
         plots.ReliabilityDisplay.from_predictions(y, p, bins=10, fig=page())
-    with pytest.raises(TypeError, match="has no argument 'n_bins'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_bins'"):
         plots.ReliabilityDisplay.from_predictions(y, p, n_bins=10, fig=page())
     with pytest.raises(cb.InputError, match="y_prob must be one column of predictions; got a mapping"):
         plots.CumulativeDisplay.from_predictions(y, {"a": p}, fig=page())

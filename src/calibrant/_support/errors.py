@@ -1,13 +1,12 @@
 """Errors about input, the checks of options that raise them, warnings, and the notes of results."""
 
-import functools
-import inspect
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any
 
 from calibrant._support.formatting import printable
 
@@ -248,6 +247,12 @@ def no_column(name: str, known: Sequence[str], where: str = "The data") -> Input
     )
 
 
+def warn_notes(notes: Iterable[Note], *, stacklevel: int = 2) -> None:
+    """Issue notes as warnings, for functions that return a number; `stacklevel` counts from the caller of this one."""
+    for note in notes:
+        warnings.warn(note.text, CalibrantWarning, stacklevel=stacklevel + 1)
+
+
 def join_notes(*groups: Iterable[Note]) -> tuple[Note, ...]:
     """Return all notes in order; the counts of equal notes are added."""
     counts: dict[tuple[str, str], int] = {}
@@ -256,10 +261,6 @@ def join_notes(*groups: Iterable[Note]) -> tuple[Note, ...]:
             key = (note.code, note.template)
             counts[key] = counts.get(key, 0) + note.count
     return tuple(Note(code, count, template) for (code, template), count in counts.items())
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 _LARGEST_SHARE = 1 - 1e-12  # closer to 1, quantiles of both tails do not exist as doubles
@@ -316,83 +317,3 @@ def check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in allowed:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise InputError(Argument(name) + f" must be {choices}; got {value!r}.", value=value)
-
-
-class UnknownArgumentError(InputError, TypeError):
-    """A keyword argument that a function does not have; `value` is its name.
-
-    See Also
-    --------
-    InputError
-
-    Examples
-    --------
-    >>> import calibrant as cb
-    >>> try:
-    ...     cb.brier([0, 1], [0.2, 0.7], weights=[1, 2])
-    ... except TypeError as error:
-    ...     print(error)
-    brier() has no argument 'weights'. Did you mean 'sample_weight'?
-    """
-
-
-# Names that other libraries use for an argument.
-_SYNONYMS = {
-    "group": "by",
-    "groups": "by",
-    "sensitive_features": "by",
-    "labels": "classes",
-    "class_names": "classes",
-    "y_pred": "forecast",
-    "y_prob": "forecast",
-    "y_proba": "forecast",
-    "y_score": "forecast",
-    "predictions": "forecast",
-    "clusters": "cluster",
-    "seed": "random_state",
-    "n_bootstrap": "n_resamples",
-}
-
-
-def check_keywords(function: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Check that a function has all keyword arguments that it is called with.
-
-    >>> check_keywords("ece", ["n_bin"], ["n_bins", "sample_weight"])
-    Traceback (most recent call last):
-    ...
-    calibrant._support.errors.UnknownArgumentError: ece() has no argument 'n_bin'. Did you mean 'n_bins'?
-    """
-    unknown = next((name for name in given if name not in known), None)
-    if unknown is not None:
-        synonym = _SYNONYMS.get(unknown)
-        meant = f"Did you mean {synonym!r}?" if synonym in known else nearest(unknown, known).strip()
-        hint = meant or f"It has {', '.join(known) or 'none'}."
-        raise UnknownArgumentError(
-            f"{function}() has no argument {unknown!r}.", hint=hint, argument=unknown, value=unknown
-        )
-
-
-def known_keywords(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that an unknown keyword argument is reported with the nearest known one."""
-    known = _keywords(function)
-
-    @functools.wraps(function)
-    def checked(*args: P.args, **options: P.kwargs) -> R:
-        check_keywords(function.__name__, options, known)
-        return function(*args, **options)
-
-    return checked
-
-
-class KnownKeywords:
-    """Base of classes whose constructors report an unknown keyword argument with the nearest known one."""
-
-    def __new__(cls, *args: Any, **options: Any) -> Self:
-        if options:
-            check_keywords(cls.__name__, options, _keywords(cls.__init__)[1:])
-        return super().__new__(cls)
-
-
-def _keywords(function: Callable[..., Any]) -> list[str]:
-    found = inspect.signature(function).parameters.values()
-    return [each.name for each in found if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]

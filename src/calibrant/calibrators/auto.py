@@ -46,7 +46,6 @@ from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.proper_scores import LogLoss
 from calibrant.metrics.registry import MetricLike, as_metric
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import read_score_table
 
 __all__ = ["UNCALIBRATED", "AutoCalibrator", "Candidate", "Ranking"]
 
@@ -606,7 +605,7 @@ def _warn_of_brier(
 def _metric(scoring: MetricLike) -> tuple[Metric, float]:
     """Return the metric, and 1 if lower values are better, -1 if higher values are."""
     metric = as_metric(scoring, "scoring")
-    if getattr(metric, "reader", read_score_table).kind is not ScoreTable:
+    if declared(metric, "kind") != ScoreTable.kind:
         raise InputError(
             f"scoring must measure probabilities; got {metric.name}, whose kind is {declared(metric, 'kind')!r}.",
             hint="Use a proper score such as 'brier'.",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from calibrant._support.arrays import Floats, Ints
-from calibrant._support.errors import InputError, KnownKeywords, Note
+from calibrant._support.errors import InputError, Note
 from calibrant.calibrators import maps
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class Calibrator(KnownKeywords, BaseEstimator):  # type: ignore[misc]
+class Calibrator(BaseEstimator):  # type: ignore[misc]
     """The base of calibrators and recalibrators: estimators whose fit results in one map, ``map_``.
 
     Subclasses declare, by the attributes below, what the map can be and what it takes. Loading checks the first;

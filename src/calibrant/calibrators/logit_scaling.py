@@ -12,8 +12,7 @@ from calibrant._support.errors import InputError, check_option
 from calibrant._support.logistic import EPS, check_eps, logit
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import need_both_classes
+from calibrant.tables.score_table import ScoreTable, need_both_classes
 
 __all__ = ["Beta", "LogisticMap", "Platt", "Temperature"]
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Floats, Ints
-from calibrant._support.errors import CalibrantWarning, InputError, KnownKeywords
+from calibrant._support.errors import CalibrantWarning, InputError
 from calibrant.calibrators.calibrator import Calibrator, PredictsClasses, label_array
 from calibrant.tables.class_table import ClassProbabilities
 from calibrant.tables.score_table import ScoreTable
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-class ModelOnFeatures(PredictsClasses, KnownKeywords, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class ModelOnFeatures(PredictsClasses, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The base of models on features: a fitted classifier and the calibrator of its scores, or None for none."""
 
     estimator: Any

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints
-from calibrant._support.errors import CalibrantWarning, InputError, Note, check_count, check_keywords, check_option
+from calibrant._support.errors import CalibrantWarning, InputError, Note, check_count, check_option
 from calibrant._support.logistic import EPS, expit, logit
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
@@ -441,7 +441,8 @@ class Multicalibrator(ModelOnFeatures):
                 argument="X",
             )
         if self.estimator is None:
-            check_keywords("fit", params, ["X", "y", "sample_weight", "scores", "cluster"])
+            if params:
+                raise TypeError(f"fit() got an unexpected keyword argument {next(iter(params))!r}")
             self._fit_scores(X, y, sample_weight, scores, cluster)
         else:
             self._fit_classifier(X, y, sample_weight, scores, cluster, params)

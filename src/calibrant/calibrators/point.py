@@ -132,8 +132,8 @@ def _measure(table: MeanTable) -> dict[str, float]:
         "mae": point.MAE().value(table),
         "error_tolerance": ErrorTolerance().value(table),
         "mean_error": point.MeanError().value(table),
-        "bias_by_prediction": bias_by_bin.of_table(table).mean_absolute,
-        "bias_by_outcome": bias_by_bin.of_table(by_outcome).mean_absolute,
+        "bias_by_prediction": bias_by_bin(table).mean_absolute,
+        "bias_by_outcome": bias_by_bin(by_outcome).mean_absolute,
     }
 
 
@@ -614,5 +614,5 @@ class CostRecalibrator(PointMap):
 
     def _report(self, table: MeanTable, recalibrated: Floats, folds: int) -> TradeOff:
         tables = {"before": table, "after": table.map(lambda _: recalibrated)}
-        self.cost_ = {name: cost_by_bin.of_table(rows, cost=self.cost, n_bins=1).value for name, rows in tables.items()}
+        self.cost_ = {name: cost_by_bin(rows, cost=self.cost, n_bins=1).value for name, rows in tables.items()}
         return super()._report(table, recalibrated, folds)

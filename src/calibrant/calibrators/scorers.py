@@ -18,8 +18,7 @@ from calibrant.forecasts.predictions import Point
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import METRICS, MetricLike, as_metric
 from calibrant.tables.mean_table import MeanTable
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import read_score_table
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 __all__ = ["MetricScorer", "Scorers", "scorers"]
 
@@ -217,7 +216,7 @@ _MEASURES: dict[type, Callable[..., float]] = {
 
 
 def _table_of(metric: Metric) -> type:
-    table: type = getattr(metric, "reader", read_score_table).kind
+    table: type = getattr(metric, "reader", read_score_table).table
     return table
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calibrant.ingest.counting import Weighting
     from calibrant.kinds.file_rows import FileRows
     from calibrant.tables.collection import Tables
+    from calibrant.tables.rows import Missing
 
 __all__ = ["Source", "given_forecast", "take_settings"]
 
@@ -104,7 +105,7 @@ class Source:
     sample_weight: str | None
     frequency: str | None
     pos_label: str | None
-    missing: str
+    missing: "Missing"
     format: Any
     encoding: str | None
     max_bytes: int | None

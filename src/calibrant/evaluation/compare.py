@@ -14,12 +14,11 @@ from calibrant.metrics.registry import MetricLike
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Margin
-from calibrant.tables.table_functions import row_options
+from calibrant.tables.rows import Missing
 
 __all__ = ["compare"]
 
 
-@row_options
 def compare(
     y_true: Column,
     forecasts: Mapping[str, Any],
@@ -35,7 +34,10 @@ def compare(
     random_state: RandomState = 0,
     cluster: Column | None = None,
     progress: bool | None = None,
-    **rows: Any,
+    sample_weight: Column | None = None,
+    frequency: Column | None = None,
+    pos_label: object = None,
+    missing: Missing = "raise",
 ) -> Comparison:
     """Compare the calibration of several models on the same rows.
 
@@ -130,7 +132,11 @@ def compare(
     """
     named = _check_models(forecasts)
     kind = _common_kind(y_true, named)
-    options = check_options(kind, {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, **rows})
+    given: dict[str, Any] = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins}
+    given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
+    if missing != "raise":  # the default needs no rows
+        given["missing"] = missing
+    options = check_options(kind, given)
     if n_bins is not None and "bins" in kind.panel.DEFAULTS.options:  # its bins are those of the bias by bin
         raise InputError(Argument("n_bins") + f" must be omitted in a comparison of kind {kind.name!r}; got {n_bins}.")
     settings = check_settings(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from calibrant._support.plain_data import columns, frame_from_columns
 from calibrant.evaluation.decisions import as_models, cost_threshold
 from calibrant.evaluation.net_benefit import BenefitRows, NetBenefit
 from calibrant.inference.paired_rows import PairedRows, check_clusters
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import read_score_table, row_options
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 __all__ = ["DecisionCurve", "decision_curve"]
 
@@ -170,7 +170,6 @@ class DecisionCurve:
         return "\n".join([f"{head}; event rate {100 * self.event_rate:.4g} %", *parts])
 
 
-@row_options
 def decision_curve(
     y_true: Column | ScoreTable | Mapping[Any, ScoreTable],
     y_probs: Mapping[str, Column] | Column | None = None,
@@ -181,7 +180,7 @@ def decision_curve(
     cluster: Column | None = None,
     confidence_level: float = 0.95,
     random_state: int = 0,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> DecisionCurve:
     r"""Net benefit of acting where the score reaches a threshold, at many thresholds (Vickers and Elkin 2006).
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.metrics.decision_costs import DecisionCost, bayes_threshold
+from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import row_options
 
 __all__ = ["DecisionResult", "Decisions", "as_models", "cost_threshold", "decisions"]
 
@@ -163,7 +163,6 @@ class Decisions:
         return TableText([rule], cells, [f"note: {note.text}" for note in self.notes])
 
 
-@row_options
 def decisions(
     y_true: Column,
     y_probs: Mapping[str, Column] | Column,
@@ -176,7 +175,7 @@ def decisions(
     n_resamples: int = 499,
     random_state: RandomState = 0,
     progress: bool | None = None,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> Decisions:
     """Compare errors and costs of decisions by several models, or before and after recalibration, on the same rows.
 

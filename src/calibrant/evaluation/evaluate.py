@@ -28,7 +28,7 @@ from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import AbsoluteMargin, Margin, Settings
-from calibrant.tables.table_functions import row_options
+from calibrant.tables.rows import Missing
 
 __all__ = [
     "adjust_groups",
@@ -43,7 +43,6 @@ __all__ = [
 _MOST_COMPLETE_GROUPS = 20
 
 
-@row_options
 def evaluate(
     y_true: Any,
     forecast: Any = None,
@@ -61,7 +60,10 @@ def evaluate(
     random_state: RandomState = 0,
     cluster: Column | None = None,
     progress: bool | None = None,
-    **rows: Any,
+    sample_weight: Column | None = None,
+    frequency: Column | None = None,
+    pos_label: object = None,
+    missing: Missing = "raise",
 ) -> Evaluation:
     """Evaluate the calibration of a forecast of any kind: metrics, tests and a verdict.
 
@@ -180,7 +182,10 @@ def evaluate(
     ('miscalibrated', 'overestimates')
     """
     kind = kind_of(forecast_kind(y_true, forecast))
-    given = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, "bins": bins, **rows}
+    given: dict[str, Any] = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, "bins": bins}
+    given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
+    if missing != "raise":  # the default needs no rows
+        given["missing"] = missing
     options = check_options(kind, given)
     settings = check_settings(
         margin,

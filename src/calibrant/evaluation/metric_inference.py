@@ -1,7 +1,7 @@
 """Inference for one metric of any kind of forecast: confidence interval, null distribution, equivalence and test."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 from calibrant._support.arrays import Column
 from calibrant._support.errors import InputError, check_option, check_share, is_number
@@ -18,12 +18,11 @@ from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
 from calibrant.results.uncertainty import Alternative, Equivalence, Interval, Null
 from calibrant.results.verdict import TestResult
-from calibrant.tables.table_functions import row_options
+from calibrant.tables.rows import RowOptions
 
 __all__ = ["consistency", "equivalence", "interval", "null", "read_sample"]
 
 
-@row_options
 def interval(
     metric: MetricLike,
     y_true: Any,
@@ -34,7 +33,7 @@ def interval(
     random_state: RandomState = None,
     cluster: Column | None = None,
     progress: bool | None = None,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> Interval:
     """Confidence interval of a metric, by the bootstrap.
 
@@ -94,7 +93,6 @@ def interval(
     return interval_from_replicates(found, level)
 
 
-@row_options
 def null(
     metric: MetricLike,
     y_true: Any,
@@ -106,7 +104,7 @@ def null(
     alternative: Alternative | None = None,
     cluster: Column | None = None,
     progress: bool | None = None,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> Null:
     """Null distribution of a metric: its values if the model is calibrated, over the same kind of bins.
 
@@ -167,7 +165,6 @@ def null(
     return null_from_replicates(found, level, alternative)
 
 
-@row_options
 def equivalence(
     metric: MetricLike,
     y_true: Any,
@@ -179,7 +176,7 @@ def equivalence(
     random_state: RandomState = None,
     cluster: Column | None = None,
     progress: bool | None = None,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> Equivalence:
     """Equivalence test: the hypothesis is that the metric is at least as large as the margin.
 
@@ -231,7 +228,6 @@ def _check_options(margin: float, alpha: float, n_resamples: int) -> None:
     check_resamples(n_resamples, alpha)
 
 
-@row_options
 def consistency(
     metric: MetricLike,
     y_true: Any,
@@ -242,7 +238,7 @@ def consistency(
     alternative: Alternative | None = None,
     cluster: Column | None = None,
     progress: bool | None = None,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> TestResult:
     """Test of calibration by any metric, with the p-value of its null distribution.
 

@@ -7,7 +7,7 @@ _lazy = _LazyNames(
     __name__,
     {
         "_support.file_writing": "FileWriteError",
-        "_support.errors": "CalibrantWarning InputError MissingExtraError UnknownArgumentError",
+        "_support.errors": "CalibrantWarning InputError MissingExtraError",
         "_support.logistic": "NotConvergedError",
         "monitor.client": "ServiceError",
         "monitor.model_settings": "DeletedModelError SettingsConflictError",

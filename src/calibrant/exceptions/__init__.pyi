@@ -1,7 +1,6 @@
 from calibrant._support.errors import CalibrantWarning as CalibrantWarning
 from calibrant._support.errors import InputError as InputError
 from calibrant._support.errors import MissingExtraError as MissingExtraError
-from calibrant._support.errors import UnknownArgumentError as UnknownArgumentError
 from calibrant._support.file_writing import FileWriteError as FileWriteError
 from calibrant._support.logistic import NotConvergedError as NotConvergedError
 from calibrant.monitor.client import ServiceError as ServiceError

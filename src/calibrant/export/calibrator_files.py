@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.errors import InputError, known_keywords
+from calibrant._support.errors import InputError
 from calibrant._support.file_writing import check_path, write_file
 from calibrant._support.plain_data import has_type
 from calibrant.calibrators.multicalibrator import Multicalibrator
@@ -27,7 +27,6 @@ VERSION = 2
 _LARGEST = 2**28  # bytes; a map of six million steps is as large
 
 
-@known_keywords
 def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted calibrator or recalibrator to a JSON file, from which `load` restores it bitwise.
 
@@ -85,7 +84,6 @@ def calibrator_text(calibrator: Any) -> str:
     return text + "\n"
 
 
-@known_keywords
 def load(path: str | os.PathLike[str]) -> Any:
     """Return the calibrator that `save` wrote to the file.
 

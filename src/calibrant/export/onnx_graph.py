@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.arrays import Floats
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
-from calibrant._support.errors import Argument, InputError, MissingExtraError, check_option, known_keywords
+from calibrant._support.errors import Argument, InputError, MissingExtraError, check_option
 from calibrant.calibrators.distribution import NORMAL, quantile_forms
 from calibrant.export.sql import NO_MODELS
 from calibrant.versions import __version__
@@ -26,7 +26,6 @@ _OPSET = 17
 _IR_VERSION = 8
 
 
-@known_keywords
 def to_onnx(
     calibrator: Any,
     *,

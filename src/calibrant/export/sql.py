@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.arrays import Floats
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
-from calibrant._support.errors import Argument, InputError, known_keywords
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.sql_dialects import Dialect, get_dialect
 from calibrant.calibrators.distribution import quantile_forms
 
@@ -43,7 +43,6 @@ def to_sql(
 ) -> str: ...
 
 
-@known_keywords
 def to_sql(
     calibrator: Any,
     column: str | Sequence[str] | None = None,

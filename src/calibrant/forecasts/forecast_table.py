@@ -1,19 +1,17 @@
 """Reading outcomes and predictive distributions of the same rows."""
 
-import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
-from calibrant._support.errors import CalibrantWarning, InputError, Note
+from calibrant._support.errors import InputError, Note, warn_notes
 from calibrant.forecasts.distributions import Frozen, is_frozen
 from calibrant.tables.mean_table import ONE_COLUMN
-from calibrant.tables.rows import Missing, Rows
-from calibrant.tables.table_functions import TableReader
+from calibrant.tables.rows import Missing, Rows, TableReader
 
 
 def as_forecast(forecast: Any, rows: int | None = None) -> Any:
@@ -37,8 +35,7 @@ def read_outcomes(y_true: Column, forecast: Any, name: str = "y_true") -> tuple[
     rows = Rows.read(y_true, {"forecast": known}, outcome=name, hint=ONE_COLUMN)
     _columns.refuse_missing(rows.columns)
     used = rows.check(_columns.finite, _columns.finite).select()
-    for note in used.notes:  # most callers return a number, which cannot carry notes
-        warnings.warn(note.text, CalibrantWarning, stacklevel=3)
+    warn_notes(used.notes, stacklevel=3)  # most callers return a number, which cannot carry notes
     return used.y.values, known
 
 
@@ -72,6 +69,8 @@ class ForecastTable:
     notes: tuple[Note, ...] = ()
     n_in: int = 0
     n_dropped: int = 0
+
+    kind: ClassVar[str] = "distribution"
 
     @classmethod
     def from_arrays(cls, y_true: Column, forecast: Any, *, missing: Missing = "raise") -> "ForecastTable":
@@ -136,4 +135,4 @@ class ForecastTable:
 
 
 # Reads the table of a metric of predictive distributions.
-read_forecast_table = TableReader(ForecastTable, ForecastTable.from_arrays, "distribution")
+read_forecast_table = TableReader(ForecastTable)

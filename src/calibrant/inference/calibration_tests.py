@@ -7,7 +7,7 @@ tests hold for many rows; where rows are too few, they have a note and a p-value
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from calibrant.metrics.calibration_errors import ecce
 from calibrant.metrics.log_odds import Logits
 from calibrant.results.verdict import TestResult
 from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import row_options, takes_rows
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 __all__ = [
     "TESTS_OF_FITS",
@@ -42,7 +42,6 @@ __all__ = [
 _RESAMPLES = 999
 
 
-@row_options
 def spiegelhalter(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
@@ -50,7 +49,7 @@ def spiegelhalter(
     cluster: Column | None = None,
     n_resamples: int = _RESAMPLES,
     random_state: RandomState = 0,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> TestResult:
     r"""Spiegelhalter's test of whether the Brier score has the value that the scores imply.
 
@@ -116,7 +115,6 @@ def _spiegelhalter(design: Design, *, n_resamples: int, random_state: RandomStat
     return _resample_if_few(result, table, lambda t: abs(statistic(t)), n_resamples, random_state)
 
 
-@row_options
 def hosmer_lemeshow(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
@@ -126,7 +124,7 @@ def hosmer_lemeshow(
     cluster: Column | None = None,
     n_resamples: int = _RESAMPLES,
     random_state: RandomState = 0,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> TestResult:
     r"""Hosmer and Lemeshow's test: observed and expected events over groups of equal size.
 
@@ -238,13 +236,14 @@ def _robust_hosmer_lemeshow(design: Design, groups: Partition) -> TestResult:
     return replace(residual_test(design, bins, "Hosmer-Lemeshow"), notes=design.table.notes)
 
 
-@takes_rows
 def ecce_test(
-    table: ScoreTable,
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
     *,
     kind: Literal["r", "mad"] = "r",
     n_resamples: int = _RESAMPLES,
     random_state: RandomState = 0,
+    **rows: Unpack[RowOptions],
 ) -> TestResult:
     r"""Test of cumulative differences, without bins and without a bandwidth.
 
@@ -285,6 +284,7 @@ def ecce_test(
     >>> round(result.statistic, 3), round(result.pvalue, 3)
     (1.327, 0.675)
     """
+    table = read_score_table(y_true, y_prob, rows)
     if table.importance:
         raise InputError(
             "sample_weight must be omitted for ecce_test, which needs counts; got importance weights.",
@@ -305,7 +305,6 @@ def ecce_test(
     return _resample_if_few(result, table, statistic, n_resamples, random_state)
 
 
-@row_options
 def slope_intercept_test(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
@@ -314,7 +313,7 @@ def slope_intercept_test(
     cluster: Column | None = None,
     n_resamples: int = _RESAMPLES,
     random_state: RandomState = 0,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> TestResult:
     """Likelihood ratio test of Cox's calibration: slope 1 and intercept 0.
 
@@ -388,7 +387,7 @@ TESTS_OF_SUMS: tuple[Callable[..., TestResult], ...] = (_spiegelhalter, _hosmer_
 TESTS_OF_FITS: tuple[Callable[..., TestResult], ...] = (_slope_intercept,)
 
 
-def _design(y_true: ScoreTable | Column, y_prob: Column | None, cluster: Column | None, rows: dict[str, Any]) -> Design:
+def _design(y_true: ScoreTable | Column, y_prob: Column | None, cluster: Column | None, rows: RowOptions) -> Design:
     return Design(*read_rows(y_true, y_prob, cluster, rows))
 
 

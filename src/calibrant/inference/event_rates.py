@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from calibrant._support.plain_data import plain
 from calibrant._support.roots import find_root
 from calibrant.metrics.log_odds import Logits, count_clipped
 from calibrant.results.verdict import TestResult
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import need_both_classes, read_score_table, row_options
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, need_both_classes, read_score_table
 
 __all__ = ["EventRate", "EventRateMethod", "estimate_event_rate"]
 
@@ -102,7 +102,6 @@ class EventRate:
         return any(note.code == "miscalibrated_reference" for note in self.notes)
 
 
-@row_options
 def estimate_event_rate(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
@@ -112,7 +111,7 @@ def estimate_event_rate(
     recalibrate: bool = True,
     threshold: float | None = None,
     confidence_level: float = 0.95,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> EventRate:
     r"""Estimate the event rate of new rows from their scores alone, if only the class proportions have changed.
 
@@ -212,7 +211,7 @@ def _miscalibration(table: ScoreTable) -> tuple[Note, ...]:
     return (Note("miscalibrated_reference", 1, text),)
 
 
-def _read_reference(y_true: Any, y_prob: Any, rows: dict[str, Any]) -> ScoreTable:
+def _read_reference(y_true: Any, y_prob: Any, rows: RowOptions) -> ScoreTable:
     table = read_score_table(y_true, y_prob, rows)
     need_both_classes(table, "estimate_event_rate")
     if table.importance:

@@ -10,9 +10,8 @@ from calibrant import _kernels
 from calibrant._support.arrays import Column, Floats, Ints, Weights
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import Stream
-from calibrant.tables.rows import Rows, repeated_rows
-from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
-from calibrant.tables.table_functions import TableReader, read_score_table
+from calibrant.tables.rows import Rows, TableReader, repeated_rows
+from calibrant.tables.score_table import ScoreTable, check_scores, count_checked, read_score_table
 
 __all__ = ["MIN_CLUSTERS", "PairedRows", "check_clusters", "compact", "read_rows"]
 
@@ -131,7 +130,7 @@ def read_rows(
     y_true: ScoreTable | Column,
     y_prob: Column | None,
     cluster: Column | None,
-    rows: dict[str, Any],
+    rows: Mapping[str, Any],
     reader: TableReader[ScoreTable] = read_score_table,
 ) -> tuple[ScoreTable, PairedRows | None]:
     """Return the table and, where rows are in clusters, the rows; errors call the scores as the reader does."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._kernels import binomial_pvalue
 from calibrant._support.arrays import Floats, Ints
-from calibrant._support.errors import InputError, check_count, check_share, known_keywords
+from calibrant._support.errors import InputError, check_count, check_share
 from calibrant._support.formatting import round_up
 from calibrant._support.plain_data import plain
 from calibrant._support.roots import find_root
@@ -78,7 +78,6 @@ class Detectable:
         return f"Detectable({rows}: at least {self.above:.4g} above, at least {self.below:.4g} below)"
 
 
-@known_keywords
 def detectable(n: int, rate: float, *, alpha: float = 0.05, power: float = 0.8) -> Detectable:
     """Return the smallest deviation that a bin of `n` rows detects when the model predicts `rate`.
 

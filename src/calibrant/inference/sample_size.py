@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
-from calibrant._support.errors import InputError, check_share, is_number, known_keywords
+from calibrant._support.errors import InputError, check_share, is_number
 from calibrant._support.formatting import round_up
 from calibrant._support.logistic import expit
 from calibrant._support.plain_data import plain
@@ -327,7 +327,6 @@ class SampleSize:
         return f"{rounded:,} rows ({round_up(rounded * self.event_rate):,} events)"
 
 
-@known_keywords
 def sample_size(
     scores: Column | ScoreTable | None = None,
     *,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools
-from calibrant._support.errors import Argument, InputError, MissingExtraError, check_count, known_keywords, no_column
+from calibrant._support.errors import Argument, InputError, MissingExtraError, check_count, no_column
 from calibrant._support.progress import progress_bar
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.counting import CountOptions, Weighting
@@ -40,7 +40,6 @@ Batch: TypeAlias = dict[str, _columns.ColumnData]
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
-@known_keywords
 def scan(
     paths: Paths,
     *,
@@ -119,7 +118,6 @@ def scan(
     return tables.total()
 
 
-@known_keywords
 def tables_scan(
     paths: Paths,
     *,

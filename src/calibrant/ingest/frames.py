@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, known_keywords, no_column
+from calibrant._support.errors import InputError, no_column
 from calibrant.ingest.counting import CountOptions, Weighting
 from calibrant.ingest.table_counter import TableCounter, check_names
 from calibrant.tables.collection import Tables
@@ -16,7 +16,6 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["from_frame", "tables_from_frame"]
 
 
-@known_keywords
 def from_frame(
     frame: Any,
     *,
@@ -72,7 +71,6 @@ def from_frame(
     return tables.total()
 
 
-@known_keywords
 def tables_from_frame(
     frame: Any,
     *,

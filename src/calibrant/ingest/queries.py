@@ -21,7 +21,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.columns import LEAST_WEIGHT
-from calibrant._support.errors import InputError, known_keywords, no_column
+from calibrant._support.errors import InputError, no_column
 from calibrant._support.sql_dialects import DIALECTS, Dialect
 from calibrant.ingest.counting import CountOptions, EngineSums, Weighting
 from calibrant.ingest.frames import same_name
@@ -161,7 +161,6 @@ _QUERY_ERRORS = ("ProgrammingError", "DataError", "NotSupportedError")
 _ONE_SELECT = "It must be one SELECT, without a semicolon inside."
 
 
-@known_keywords
 def from_query(
     connection: Any,
     sql: str,
@@ -234,7 +233,6 @@ def from_query(
     return tables.total()
 
 
-@known_keywords
 def tables_from_query(
     connection: Any,
     sql: str,

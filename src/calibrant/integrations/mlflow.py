@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.columns import read
-from calibrant._support.errors import Argument, InputError, MissingExtraError, known_keywords
+from calibrant._support.errors import Argument, InputError, MissingExtraError
 from calibrant._support.file_writing import write_file
 from calibrant._support.plain_data import frame_from_columns
 from calibrant.kinds.base import KINDS
@@ -47,7 +47,6 @@ def _mlflow(module: str = "mlflow") -> Any:
 # Runs
 
 
-@known_keywords
 def log_evaluation(
     result: Any, *, name: str = "calibration", run_id: str | None = None, step: int | None = None
 ) -> str:
@@ -159,7 +158,6 @@ def _table(breakdown: Any) -> Any:
 # mlflow.models.evaluate
 
 
-@known_keywords
 def calibration_metrics(
     metrics: Mapping[str, MetricLike] | Sequence[MetricLike] = ("ece", "log_odds_error", "brier", "log_loss"),
     *,
@@ -330,7 +328,6 @@ def _values(model_input: Any, names: list[str]) -> Any:
     return values
 
 
-@known_keywords
 def save_model(
     calibrator: Any,
     path: str,
@@ -428,7 +425,6 @@ def log_model(
     )
 
 
-@known_keywords
 def load_model(model_uri: str) -> Any:
     """Return the calibrator of a model that `log_model` or `save_model` wrote, bitwise equal; no code is executed.
 

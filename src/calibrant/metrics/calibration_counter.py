@@ -2,7 +2,6 @@
 
 import copy
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,12 +14,12 @@ import numpy as np
 from calibrant._kernels import tensors
 from calibrant._support.errors import (
     Argument,
-    CalibrantWarning,
     InputError,
     MissingExtraError,
     Note,
     check_option,
     join_notes,
+    warn_notes,
 )
 from calibrant.ingest.counting import FINEST_GRID, grid_cells, grid_table
 from calibrant.metrics.metric import declared
@@ -240,9 +239,7 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
         table = self.table()
         if not len(table):
             raise InputError("The counter holds no rows; a metric needs at least one.", hint="Call update first.")
-        for note in table.notes:
-            if note.code != "rounded":
-                warnings.warn(note.text, CalibrantWarning, stacklevel=2)
+        warn_notes(note for note in table.notes if note.code != "rounded")
         return torch.tensor(self.metric.value(table), dtype=torch.float64, device=self.counts.device)
 
     def table(self) -> ScoreTable:

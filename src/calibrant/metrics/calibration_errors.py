@@ -4,12 +4,13 @@ from __future__ import annotations  # so that help() shows the names of types, n
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
+from calibrant._support.arrays import Column
 from calibrant._support.errors import InputError, Note, check_count
 from calibrant._support.formatting import line_html, short_repr
 from calibrant.metrics import norms, significance
@@ -28,8 +29,8 @@ from calibrant.metrics.losses import (
 from calibrant.metrics.metric import Direction, UnbinnedMetric, metric_function
 from calibrant.metrics.norms import Norm, sup, weighted_l1, weighted_mean
 from calibrant.metrics.significance import Test
-from calibrant.tables.score_table import ScoreTable, row_squares
-from calibrant.tables.table_functions import takes_rows
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, read_score_table, row_squares
 
 
 class ECE(GCE):
@@ -464,8 +465,11 @@ class IsotonicErrors:
     notes: tuple[Note, ...] = ()
 
 
-@takes_rows
-def isotonic_errors(table: ScoreTable) -> IsotonicErrors:
+def isotonic_errors(
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
+    **rows: Unpack[RowOptions],
+) -> IsotonicErrors:
     """Distances of scores to their isotonic recalibration: mean (ICI), median, 90th percentile and maximum.
 
     Harrell's E-statistics and the integrated calibration index of Austin and Steyerberg (2019), with the isotonic fit
@@ -494,6 +498,7 @@ def isotonic_errors(table: ScoreTable) -> IsotonicErrors:
     >>> round(errors.ici, 3), round(errors.e50, 3), round(errors.emax, 3)
     (0.175, 0.1, 0.3)
     """
+    table = read_score_table(y_true, y_prob, rows)
     blocks = PAVA()(table)
     distance = np.abs(table.score - blocks.rate[blocks.labels])
     order = np.argsort(distance, kind="stable")
@@ -543,8 +548,11 @@ class Ecce:
         return self.mad
 
 
-@takes_rows
-def ecce(table: ScoreTable) -> Ecce:
+def ecce(
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
+    **rows: Unpack[RowOptions],
+) -> Ecce:
     r"""Empirical cumulative calibration errors: no bins, no bandwidth.
 
     With rows in order of score, :math:`C_j = \frac1N \sum_{i \le j} (y_i - p_i)` and :math:`C_0 = 0`:
@@ -577,6 +585,7 @@ def ecce(table: ScoreTable) -> Ecce:
     >>> round(result.mad, 4), round(result.r, 4)
     (0.05, 0.075)
     """
+    table = read_score_table(y_true, y_prob, rows)
     low, high = (end / table.size for end in _kernels.cumulative_extremes(table.score, table.n, table.k))
     return Ecce(max(-low, high), high - low, table.notes)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant._support.arrays import Floats
-from calibrant._support.errors import InputError, known_keywords
+from calibrant._support.errors import InputError
 from calibrant._support.workers import available_cores, map_in_threads
 from calibrant.metrics.costs import Cost, check_cost, evaluate_cost, normalise_units, optimum
 from calibrant.metrics.metric import UnbinnedMetric
@@ -124,7 +124,6 @@ _MIN_STEP = 4e-12  # width of an interval of steps whose middle differs from its
 _CANDIDATES = 8
 
 
-@known_keywords
 def optimal_prediction(samples: Any, cost: Cost) -> Floats:
     r"""Return for each row the probability q with the least mean cost over samples of the true probability.
 

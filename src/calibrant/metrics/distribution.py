@@ -1,7 +1,6 @@
 """Coverage and width of the central intervals of predictive distributions."""
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +10,15 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats
-from calibrant._support.errors import CalibrantWarning, InputError, Note, check_share, join_notes
+from calibrant._support.errors import InputError, Note, check_share, join_notes, warn_notes
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import number
 from calibrant._support.random_streams import RandomState, generator
 from calibrant.forecasts.distributions import as_levels
 from calibrant.forecasts.forecast_table import ForecastTable, as_forecast, read_forecast_table, read_outcomes
 from calibrant.metrics import significance
-from calibrant.metrics.metric import Direction, UnbinnedMetric, metric_function
-from calibrant.tables.table_functions import TableReader
+from calibrant.metrics.metric import Direction, MetricValue, UnbinnedMetric, metric_function
+from calibrant.tables.rows import Missing, TableReader
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -305,9 +304,7 @@ def miscalibration(u: Column) -> float:
     0.125
     """
     given, notes = read_pit(u)
-    for note in notes:
-        if note.code != "pit_at_end":  # 0 and 1 are valid ends here
-            warnings.warn(note.text, CalibrantWarning, stacklevel=2)
+    warn_notes(note for note in notes if note.code != "pit_at_end")  # 0 and 1 are valid ends here
     values = rising(given)
     x = np.concatenate([[0.0], values, [1.0]])
     share = np.arange(values.size + 1) / values.size
@@ -348,6 +345,25 @@ class DistributionMetric(UnbinnedMetric):
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     # Whether cells between quantiles decide the value, so that it has a null distribution for `Quantiles`.
     needs_cells_only: ClassVar[bool] = False
+
+    def __call__(  # type: ignore[override]
+        self, y_true: ForecastTable | Column, forecast: Any = None, *, missing: Missing = "raise"
+    ) -> MetricValue:
+        """Measure a table, or rows of outcomes and predictive distributions.
+
+        Parameters
+        ----------
+        y_true : column, or a ForecastTable instead of both
+        forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+        missing : {"raise", "drop"}
+            See `ForecastTable.from_arrays`.
+
+        Returns
+        -------
+        MetricValue
+            ``float(result)`` is the value.
+        """
+        return self.measured(read_forecast_table(y_true, forecast, {"missing": missing}))
 
     @abstractmethod
     def row_values(self, table: ForecastTable) -> Floats:

@@ -8,14 +8,14 @@ from dataclasses import FrozenInstanceError, dataclass, field, fields, is_datacl
 from importlib import import_module
 from inspect import isfunction, signature
 from types import NoneType
-from typing import Any, ClassVar, Literal, get_type_hints
+from typing import Any, ClassVar, Unpack, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
 from calibrant._support.arrays import Column, Floats, read_only
-from calibrant._support.errors import InputError, KnownKeywords, join_notes
+from calibrant._support.errors import InputError, join_notes
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import has_type
 from calibrant._support.workers import cached_property
@@ -25,8 +25,8 @@ from calibrant.metrics.metric import Direction, MetricValue
 from calibrant.metrics.norms import Norm, weighted_mean
 from calibrant.metrics.significance import clopper_pearson
 from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import read_score_table
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 # The modules in which a part is looked up, by the setting that it is for.
 _HOMES = {
@@ -287,7 +287,7 @@ class _Immutable:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GCE(KnownKeywords, _Immutable):
+class GCE(_Immutable):
     r"""General calibration error, Definition 1 of Matsubara et al. (2023).
 
     .. math::
@@ -356,37 +356,34 @@ class GCE(KnownKeywords, _Immutable):
         self,
         y_true: ScoreTable | Column,
         y_prob: Column | None = None,
-        *,
-        reading: Literal["pooled", "published"] = "pooled",
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> Breakdown:
         """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`.
 
         Parameters
         ----------
         y_true, y_prob : columns, or one ScoreTable instead of both
-        reading : {"pooled", "published"}
-            With "pooled" equal predictions are one, so that the order of rows has no effect. "published" is not
-            recommended: it repeats the program behind the tables of Matsubara et al. (2023), to check their numbers.
-            It splits equal predictions in the order of the rows, and needs rows without weights.
         **rows
-            Options of `ScoreTable.from_arrays`; with "published" only `pos_label`.
+            Options of `ScoreTable.from_arrays`.
 
         Returns
         -------
         Breakdown
         """
-        if reading == "published":
-            from calibrant.metrics.published_reading import published_metric, rows_in_order
+        return self.measured(read_score_table(y_true, y_prob, rows))
 
-            return published_metric(self)._measure(rows_in_order(y_true, y_prob, **rows))
-        if reading != "pooled":
-            raise InputError(
-                f"reading must be 'pooled' or 'published'; got {reading!r}.", argument="reading", value=reading
-            )
-        return self._measure(read_score_table(y_true, y_prob, rows))
+    def measured(self, table: ScoreTable) -> Breakdown:
+        """Return the value of a table, with its bins and notes.
 
-    def _measure(self, table: ScoreTable) -> Breakdown:
+        Parameters
+        ----------
+        table : ScoreTable
+            Scores with their counts.
+
+        Returns
+        -------
+        Breakdown
+        """
         partition = self.bins(table)
         # A loss with several numbers per bin offers `columns` and `notes`.
         columns = (

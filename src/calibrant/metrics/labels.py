@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.arrays import Column, Floats, Ints, read_only
-from calibrant._support.errors import Argument, Note, known_keywords
+from calibrant._support.errors import Argument, Note
 from calibrant._support.formatting import printable
 from calibrant._support.plain_data import label
 from calibrant.tables.class_table import ConfusionTable, read_labels
@@ -154,7 +154,6 @@ class Proportions:
         return "\n".join(lines)
 
 
-@known_keywords
 def proportions(
     y_true: Column,
     y_pred: Column,

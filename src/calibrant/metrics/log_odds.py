@@ -2,20 +2,26 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from calibrant._support import logistic
-from calibrant._support.arrays import Floats, Ints, Weights, in_pieces
+from calibrant._support.arrays import Column, Floats, Ints, Weights, in_pieces
 from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import line_html, short_repr
 from calibrant._support.logistic import EPS, check_eps, expit, logit
 from calibrant._support.workers import cached_property
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
-from calibrant.tables.score_table import ScoreTable, bernoulli_variance, event_squares
-from calibrant.tables.table_functions import need_both_classes, takes_rows
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import (
+    ScoreTable,
+    bernoulli_variance,
+    event_squares,
+    need_both_classes,
+    read_score_table,
+)
 
 # Scores of 0 and 1 have no finite logit: scores are clipped to [2**-53, 1 - 2**-53].
 _STEP = 2.0**-53
@@ -343,8 +349,13 @@ class SlopeIntercept:
     notes: tuple[Note, ...] = ()
 
 
-@takes_rows
-def slope_intercept(table: ScoreTable, *, eps: float = EPS) -> SlopeIntercept:
+def slope_intercept(
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    eps: float = EPS,
+    **rows: Unpack[RowOptions],
+) -> SlopeIntercept:
     r"""Cox's calibration slope and intercept: the logistic regression of outcomes on the logits of the scores.
 
     .. math::
@@ -381,6 +392,7 @@ def slope_intercept(table: ScoreTable, *, eps: float = EPS) -> SlopeIntercept:
     >>> abs(fit.slope - 1) < 0.1, abs(fit.intercept) < 0.1
     (True, True)
     """
+    table = read_score_table(y_true, y_prob, rows)
     need_both_classes(table, "slope_intercept")
     logits = Logits.from_table(table, eps)
     line = logits.fit(table)

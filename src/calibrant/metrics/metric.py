@@ -4,32 +4,19 @@ import inspect
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, Unpack, runtime_checkable
 
-from calibrant._support.errors import InputError, KnownKeywords, Note
+from calibrant._support.arrays import Column
+from calibrant._support.errors import Note, warn_notes
 from calibrant._support.formatting import metric_key
-from calibrant._support.plain_data import number
 from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable, plain_rows
-from calibrant.tables.table_functions import Measured, TableReader, TakesRows, read_score_table
-
-__all__ = [
-    "BinnedMetric",
-    "Direction",
-    "Metric",
-    "MetricFunction",
-    "MetricValue",
-    "UnbinnedMetric",
-    "declared",
-    "has_bins",
-    "metric_function",
-]
+from calibrant.tables.rows import RowOptions, TableReader
+from calibrant.tables.score_table import ScoreTable, plain_rows, read_score_table
 
 Direction: TypeAlias = Literal["lower", "higher"] | float
-P = ParamSpec("P")
 T = TypeVar("T", bound=Callable[..., Any])
 
 
@@ -159,7 +146,7 @@ def has_bins(metric: Metric) -> TypeGuard[BinnedMetric]:
 
 
 @dataclass(frozen=True)
-class UnbinnedMetric(KnownKeywords, ABC):
+class UnbinnedMetric(ABC):
     """A metric without bins. A subclass computes `value` and declares its properties; see `Metric`.
 
     The subclass is a frozen dataclass whose fields are the settings. `reader` reads the table that it measures.
@@ -194,25 +181,23 @@ class UnbinnedMetric(KnownKeywords, ABC):
     has_null: ClassVar[bool] = True
     has_bins: ClassVar[bool] = False
 
-    def __call__(self, y_true: Any, forecast: Any = None, **rows: Any) -> "MetricValue":
-        """Measure a table, or rows of outcomes and forecasts with the options of the table's `from_arrays`.
+    def __call__(
+        self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Unpack[RowOptions]
+    ) -> "MetricValue":
+        """Measure a table, or rows of outcomes and probabilities with the options of `ScoreTable.from_arrays`.
 
         Parameters
         ----------
-        y_true : column, or a table
-            Outcomes; or a `ScoreTable`, `MeanTable` or `ForecastTable`, as the metric needs.
-        forecast : column or forecast, optional
-            Scores, point predictions or predictive distributions; not with a table.
+        y_true, y_prob : columns, or one ScoreTable instead of both
         **rows
-            Options of the table's `from_arrays`: ``sample_weight``, ``frequency``, ``pos_label``, ``missing``.
+            Options of `ScoreTable.from_arrays`: ``sample_weight``, ``frequency``, ``pos_label``, ``missing``.
 
         Returns
         -------
         MetricValue
             ``float(result)`` is the value.
         """
-        prediction = rows.pop(self.reader.prediction, forecast)
-        return self.measured(self.reader(y_true, prediction, rows))
+        return self.measured(read_score_table(y_true, y_prob, rows))
 
     def measured(self, table: Any) -> "MetricValue":
         """Return the value of a table, with its notes.
@@ -319,6 +304,8 @@ class MetricValue:
         dict
             Numbers, text, lists and dicts, as ``json.dumps`` takes them.
         """
+        from calibrant._support.plain_data import number
+
         return {
             "schema_version": 1,
             "metric": self.metric,
@@ -336,21 +323,15 @@ class MetricValue:
         return "\n".join(lines + [f"  note: {note.text}" for note in self.notes])
 
 
-class _MeasuresRows(Protocol):
-    """A metric object that measures tables and rows."""
-
-    @property
-    def name(self) -> str: ...
-    def __call__(self, y_true: Any, /) -> Measured: ...
-
-
-class MetricFunction(TakesRows[P, float], Protocol[P]):
-    """The lower-case function of a metric; `metric` is the class."""
+class MetricFunction(Protocol):
+    """The lower-case function of a metric; `metric` is the class. Stubs of the packages list the other arguments."""
 
     metric: Callable[..., Any]
 
+    def __call__(self, y_true: Any, prediction: Any = None, /, **options: Any) -> float: ...
 
-def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
+
+def metric_function(cls: Callable[..., Any]) -> MetricFunction:
     """Return the lower-case function of a metric's class.
 
     The function takes rows or a table, and the settings of the class by name. It returns a float and issues notes as
@@ -377,69 +358,61 @@ def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
     >>> brier([0, 1], [0.2, 0.9]), brier.__name__, brier.metric is Brier
     (0.025, 'brier', True)
     """
-
-    def measure(table: Any, /, **settings: Any) -> Measured:
-        return cls(**settings)(table)  # type: ignore[call-arg]
-
-    def of_rows(y_true: Any, y_prob: Any, **settings: Any) -> float | None:
-        rows = plain_rows(y_true, y_prob)
-        if rows is None or not hasattr(cls, "value_of_rows"):
-            return None
-        try:
-            metric: Any = cls(**settings)  # type: ignore[call-arg]
-        except (InputError, TypeError):  # raised again where the table is measured, after errors about the columns
-            return None
-        value: float | None = metric.value_of_rows(*rows)
-        return value
-
-    def of_reading(*columns: Any, **options: Any) -> float:
-        own = {name: options.pop(name) for name in inspect.signature(cls).parameters if name in options}
-        metric: Any = cls(**own)  # type: ignore[call-arg]
-        return float(metric(*columns, **options))
-
-    measure.of_rows = of_rows  # type: ignore[attr-defined]
     reader: TableReader[Any] = getattr(cls, "reader", read_score_table)
-    first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    settings = list(inspect.signature(cls).parameters.values())
-    example = cls()  # type: ignore[call-arg]
-    reading = inspect.signature(example).parameters.get("reading")
-    if reading is not None:
-        measure.of_reading = of_reading  # type: ignore[attr-defined]
-        settings.append(reading)
+    y_true, prediction, *rows = reader.parameters.values()
+    settings = [p.replace(kind=p.KEYWORD_ONLY) for p in inspect.signature(cls).parameters.values()]
+    parameters = [y_true, prediction.replace(default=None), *settings, *rows]
+    # Without types, which `help` would print over half a screen.
+    signature = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
+
+    def measure(*columns: Any, **options: Any) -> float:
+        given = signature.bind(*columns, **options).arguments
+        metric = cls(**{p.name: given.pop(p.name) for p in settings if p.name in given})
+        return _as_number(metric, given.pop(y_true.name), given.pop(prediction.name, None), given)
+
+    name = metric_key(cls().name)
     attributes = {
-        "__name__": metric_key(example.name),
-        "__qualname__": metric_key(example.name),
+        "__name__": name,
+        "__qualname__": name,
         "__module__": cls.__module__,
-        "__doc__": _function_docstring(cls, metric_key(example.name), reader, has_readings=reading is not None),
-        "__signature__": inspect.Signature([first, *(p.replace(kind=p.KEYWORD_ONLY) for p in settings)]),
+        "__doc__": _function_docstring(cls, name, reader),
+        "__signature__": signature,
+        "metric": cls,
     }
-    for name, value in attributes.items():
-        setattr(measure, name, value)
-    function: Any = reader.as_number(measure)
-    function.metric = cls
-    made: MetricFunction[P] = function
-    return made
+    for attribute, value in attributes.items():
+        setattr(measure, attribute, value)
+    function: Any = measure
+    return function  # type: ignore[no-any-return]
+
+
+def _as_number(metric: Any, y_true: Any, prediction: Any, rows: Mapping[str, Any]) -> float:
+    """Return the value of rows or of a table; a number cannot carry notes, so they become warnings."""
+    plain = None if rows or not hasattr(metric, "value_of_rows") else plain_rows(y_true, prediction)
+    value: float | None = None if plain is None else metric.value_of_rows(*plain)
+    if value is None:
+        result = metric(y_true, prediction, **rows)
+        warn_notes(result.notes, stacklevel=3)
+        value = float(result.value)
+    return value
 
 
 _HEADING = re.compile(r"^(\w+|See Also)\n-+\n", re.MULTILINE)
 _PREDICTIONS = {"y_prob": "predicted probabilities", "y_pred": "predictions", "forecast": "predictive distributions"}
-_READINGS = """reading : {"pooled", "published"}
-    "published" repeats the program behind the tables of Matsubara et al. (2023) and is not recommended; see `GCE`."""
 
 
-def _function_docstring(cls: Any, name: str, reader: TableReader[Any], *, has_readings: bool) -> str:
+def _function_docstring(cls: Any, name: str, reader: TableReader[Any]) -> str:
     """Return the docstring of the class with the parameters and the result of its function."""
-    table = reader.kind.__name__
+    table = reader.table.__name__
     columns = (
         f"y_true, {reader.prediction} : columns\n"
         f"    Outcomes and {_PREDICTIONS[reader.prediction]}; or one `{table}` instead of both."
     )
-    options = f"{', '.join(reader.options)}\n    Options for reading rows; see `{table}.from_arrays`."
+    options = f"{', '.join(list(reader.parameters)[2:])}\n    Options for reading rows; see `{table}.from_arrays`."
     summary, *rest = _HEADING.split(inspect.getdoc(cls) or "")
     sections = dict(zip(rest[::2], (body.strip("\n") for body in rest[1::2]), strict=True))
     settings = sections.pop("Parameters", "")
     sections = {
-        "Parameters": "\n".join(part for part in (columns, settings, _READINGS * has_readings, options) if part),
+        "Parameters": "\n".join(part for part in (columns, settings, options) if part),
         "Returns": "float",
         **sections,
     }

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant._kernels.tensors import are_on_device
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints, Weights
-from calibrant._support.errors import Argument, InputError, Note, known_keywords
+from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.plain_data import label, number
 from calibrant.metrics.metric import BinnedMetric, Direction, Metric, MetricValue, declared, has_bins
 from calibrant.metrics.registry import MetricLike, as_metric, as_metrics
@@ -434,7 +434,6 @@ class Classwise:
         return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
 
-@known_keywords
 def classwise(
     metric: MetricLike,
     y_true: Column,
@@ -622,7 +621,6 @@ class _CellSums:
         return float(np.mean([self.metric.norm(losses[a:b], cells.n[a:b]) for a, b in pairwise(bounds)]))
 
 
-@known_keywords
 def top_label(
     y_true: Column,
     proba: Any,

@@ -6,17 +6,17 @@ functions take ``(y_true, y_pred)`` or one `MeanTable`.
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 
-from calibrant._support.arrays import Floats
+from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, Note, check_option, check_share, is_number
 from calibrant._support.formatting import line_html, short_repr
 from calibrant._support.plain_data import plain
 from calibrant.metrics.metric import Direction, MetricValue, UnbinnedMetric, metric_function
-from calibrant.tables.mean_table import MeanTable, need_rows, read_mean_table, take_rows
-from calibrant.tables.table_functions import TableReader
+from calibrant.tables.mean_table import MeanTable, need_rows, read_mean_table
+from calibrant.tables.rows import TableReader, WeightOptions
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,24 @@ class PointMetric(UnbinnedMetric):
         "Point predictions do not state the distribution of the outcome, so none can be simulated. Use "
         "calibrant.interval, or calibrant.evaluate for tests of the mean."
     )
+
+    def __call__(  # type: ignore[override]  # the prediction has the name that it has in scikit-learn
+        self, y_true: MeanTable | Column, y_pred: Column | None = None, **rows: Unpack[WeightOptions]
+    ) -> MetricValue:
+        """Measure a table, or rows of outcomes and predictions with the options of `MeanTable.from_arrays`.
+
+        Parameters
+        ----------
+        y_true, y_pred : columns, or one MeanTable instead of both
+        **rows
+            Options of `MeanTable.from_arrays`: ``sample_weight``, ``frequency``, ``missing``.
+
+        Returns
+        -------
+        MetricValue
+            ``float(result)`` is the value.
+        """
+        return self.measured(read_mean_table(y_true, y_pred, rows))
 
 
 @dataclass(frozen=True)
@@ -374,8 +392,11 @@ class MSEDecomposition:
         return {**plain(self), "mse": self.mse}
 
 
-@take_rows
-def mse_decomposition(table: MeanTable) -> MSEDecomposition:
+def mse_decomposition(
+    y_true: MeanTable | Column,
+    y_pred: Column | None = None,
+    **rows: Unpack[WeightOptions],
+) -> MSEDecomposition:
     r"""CORP decomposition of the squared error, by isotonic recalibration: mse = mcb - dsc + unc.
 
     mcb is the reduction of the squared error by the best rising map of the predictions (0 is best), dsc the further
@@ -405,6 +426,7 @@ def mse_decomposition(table: MeanTable) -> MSEDecomposition:
     >>> parts.mcb, parts.dsc, parts.unc, parts.mse
     (2.875, 6.375, 6.5, 3.0)
     """
+    table = read_mean_table(y_true, y_pred, rows)
     merged = table.merged()
     fitted = isotonic_means(merged)
     error = MSE().value(merged)
@@ -513,8 +535,13 @@ class RECCurve:
         return float(self.tolerance[min(place, self.tolerance.size - 1)])
 
 
-@take_rows
-def rec_curve(table: MeanTable, *, loss: Literal["absolute", "squared"] = "absolute") -> RECCurve:
+def rec_curve(
+    y_true: MeanTable | Column,
+    y_pred: Column | None = None,
+    *,
+    loss: Literal["absolute", "squared"] = "absolute",
+    **rows: Unpack[WeightOptions],
+) -> RECCurve:
     """Regression error characteristic: for each tolerance the share of rows whose error is at most that.
 
     The counterpart of the ROC curve (Bi and Bennett, 2003). The area over the curve is the mean error: MAE, or MSE
@@ -546,6 +573,7 @@ def rec_curve(table: MeanTable, *, loss: Literal["absolute", "squared"] = "absol
     >>> curve.at(2), curve.needed(0.9)
     (0.75, 3.0)
     """
+    table = read_mean_table(y_true, y_pred, rows)
     check_option("loss", loss, ("absolute", "squared"))
     need_rows(table, "rec_curve")
     error = np.abs(table.prediction - table.mean)
@@ -584,7 +612,7 @@ class ErrorTolerance(PointMetric):
         _check_share(self.share)
 
     def value(self, table: MeanTable) -> float:
-        found: RECCurve = rec_curve.of_table(table)
+        found: RECCurve = rec_curve(table)
         return found.needed(self.share)
 
 

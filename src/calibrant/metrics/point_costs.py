@@ -3,17 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant._support.arrays import Floats, Ints, Weights
+from calibrant._support.arrays import Column, Floats, Ints, Weights
 from calibrant._support.errors import InputError, Note, check_share
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import columns
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.costs import Cost, LinearCost, check_cost, evaluate_cost
-from calibrant.tables.mean_table import MeanPartition, MeanTable, need_rows, take_rows
+from calibrant.tables.mean_table import MeanPartition, MeanTable, need_rows, read_mean_table
+from calibrant.tables.rows import WeightOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,14 +204,15 @@ class CostByBin:
         return f"<p>{self._summary()}</p>{html_table(self._cells())}"
 
 
-@take_rows
 def cost_by_bin(
-    table: MeanTable,
+    y_true: MeanTable | Column,
+    y_pred: Column | None = None,
     *,
     cost: Cost = LinearCost(over=1, under=1),  # noqa: B008  (frozen)
     n_bins: int | None = None,
     bins: MeanBins | None = None,
     confidence_level: float = 0.95,
+    **rows: Unpack[WeightOptions],
 ) -> CostByBin:
     r"""Mean cost of errors by bins of the prediction, where over- and underestimation cost differently.
 
@@ -247,6 +249,7 @@ def cost_by_bin(
     >>> result.value, result.per_bin["shift"], result.avoidable
     (2.5, array([1.]), 1.0)
     """
+    table = read_mean_table(y_true, y_pred, rows)
     check_cost(cost)
     check_share("confidence_level", confidence_level)
     need_rows(table, "cost_by_bin")

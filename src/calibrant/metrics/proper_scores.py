@@ -2,19 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
-from calibrant._support.arrays import Floats, in_pieces
+from calibrant._support.arrays import Column, Floats, in_pieces
 from calibrant._support.errors import Note
 from calibrant._support.formatting import line_html, short_repr
 from calibrant.metrics.bins import PAVA, Bins, EqualWidth, check_bins
 from calibrant.metrics.metric import Direction, UnbinnedMetric, metric_function
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import need_both_classes, takes_rows
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, need_both_classes, read_score_table
 
 
 @dataclass(frozen=True)
@@ -270,8 +270,13 @@ class MurphyDecomposition:
         return self.reliability - self.resolution + self.uncertainty + self.within_variance + self.within_covariance
 
 
-@takes_rows
-def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> MurphyDecomposition:  # noqa: B008  (frozen)
+def murphy_decomposition(
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    bins: Bins = EqualWidth(10),  # noqa: B008  (frozen)
+    **rows: Unpack[RowOptions],
+) -> MurphyDecomposition:
     r"""Murphy's decomposition of the Brier score over bins, exact also where scores vary inside a bin.
 
     .. math::
@@ -309,6 +314,7 @@ def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> M
     >>> abs(parts.brier - brier([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])) < 1e-15
     True
     """
+    table = read_score_table(y_true, y_prob, rows)
     partition = check_bins(bins)(table)
     n, rate, mean, size = partition.n, partition.rate, partition.mean_score, table.size
     offset = table.score - mean[partition.labels]
@@ -360,8 +366,11 @@ class CorpDecomposition:
         return self.mcb - self.dsc + self.unc
 
 
-@takes_rows
-def corp_decomposition(table: ScoreTable) -> CorpDecomposition:
+def corp_decomposition(
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
+    **rows: Unpack[RowOptions],
+) -> CorpDecomposition:
     """CORP decomposition of the Brier score, by isotonic recalibration: brier = mcb - dsc + unc.
 
     mcb (miscalibration) is the decrease of the Brier score by isotonic recalibration (0 is best; CalLoss over segments
@@ -390,6 +399,7 @@ def corp_decomposition(table: ScoreTable) -> CorpDecomposition:
     >>> round(parts.mcb, 4), round(parts.dsc, 4), parts.unc
     (0.0625, 0.125, 0.25)
     """
+    table = read_score_table(y_true, y_prob, rows)
     blocks = PAVA()(table)
     recalibrated = float(np.sum(blocks.n * blocks.rate * (1 - blocks.rate)) / table.size)
     unc = table.prevalence * (1 - table.prevalence)

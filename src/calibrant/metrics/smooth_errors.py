@@ -1,16 +1,16 @@
 """Smooth ECE: the calibration error with a Gaussian kernel instead of bins."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
-from calibrant._support.arrays import Floats, Ints
+from calibrant._support.arrays import Column, Floats, Ints
 from calibrant._support.errors import InputError, Note, is_number
 from calibrant._support.roots import find_root
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import takes_rows
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 _MIN_BANDWIDTH = 2.0**-12
 # Numbers of cells of the grids to whose points scores are split, by the smallest bandwidth for which each is used.
@@ -163,8 +163,14 @@ class SmoothErrors:
     notes: tuple[Note, ...] = ()
 
 
-@takes_rows
-def loess_errors(table: ScoreTable, *, span: float = 0.75, degree: int = 2) -> SmoothErrors:
+def loess_errors(
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    span: float = 0.75,
+    degree: int = 2,
+    **rows: Unpack[RowOptions],
+) -> SmoothErrors:
     """ICI, E50, E90 and Emax of Austin and Steyerberg (2019): distances of scores to their loess curve.
 
     Parameters
@@ -206,6 +212,7 @@ def loess_errors(table: ScoreTable, *, span: float = 0.75, degree: int = 2) -> S
     >>> round(errors.ici, 3), round(errors.e90, 3)
     (0.018, 0.038)
     """
+    table = read_score_table(y_true, y_prob, rows)
     return smooth_errors(table, LocalRegression(span, degree).fitted_scores(table, _POINTS), "loess")
 
 

@@ -10,8 +10,7 @@ from calibrant._support.columns import distinct_texts
 from calibrant._support.errors import InputError
 from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.metric import Metric, MetricValue
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import read_score_table
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 
 def predict_event(estimator: Any, X: Any, pos_label: object = None) -> Any:

@@ -1,7 +1,7 @@
 """`BiasDisplay`: observed outcomes against point predictions, with the mean outcome of each bin."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -19,6 +19,7 @@ from calibrant.inference.regression.point_line import LinearFit, slope_intercept
 from calibrant.plots._canvas import draw_title, drawn_frame, legend, single_axes
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
 from calibrant.tables.mean_table import MeanTable, read_mean_table
+from calibrant.tables.rows import WeightOptions
 
 __all__ = ["BiasDisplay"]
 
@@ -65,7 +66,6 @@ class BiasDisplay:
     fit: LinearFit | None = None
 
     @classmethod
-    @read_mean_table.row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -75,7 +75,7 @@ class BiasDisplay:
         bins: Any = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[WeightOptions],
     ) -> "BiasDisplay":
         """Compute the bias by bin and draw it.
 
@@ -96,8 +96,8 @@ class BiasDisplay:
             The display, drawn; its attribute ``figure_`` is the figure.
         """
         table = read_mean_table(y_true, y_pred, rows)
-        found = bias_by_bin.of_table(table, n_bins=n_bins, bins=bins)
-        fit = slope_intercept.of_table(table) if np.ptp(table.prediction) > 0 else None
+        found = bias_by_bin(table, n_bins=n_bins, bins=bins)
+        fit = slope_intercept(table) if np.ptp(table.prediction) > 0 else None
         return cls(table, found, fit).plot(ax=ax, fig=fig)
 
     @classmethod

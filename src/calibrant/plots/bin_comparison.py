@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -37,7 +37,8 @@ from calibrant.plots._inputs import check_breakdown, named_results, predict_scor
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
 from calibrant.results.text import bins_text
 from calibrant.tables.partition import Partition
-from calibrant.tables.table_functions import read_score_table, row_options
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import read_score_table
 
 __all__ = ["BinningDisplay"]
 
@@ -84,7 +85,6 @@ class BinningDisplay:
     xmax: float | None = None
 
     @classmethod
-    @row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -95,7 +95,7 @@ class BinningDisplay:
         xmax: float | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> "BinningDisplay":
         """Bin predictions in several ways and draw the bins.
 

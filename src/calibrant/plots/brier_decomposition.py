@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -30,8 +30,8 @@ from calibrant.plots._canvas import (
 )
 from calibrant.plots._inputs import named_results, predict_scores, read_tables, result_table
 from calibrant.plots._palette import MARKERS, blend, model_colours
+from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import row_options
 
 __all__ = ["DecompositionDisplay"]
 
@@ -78,7 +78,6 @@ class DecompositionDisplay:
     confidence_level: float = 0.95
 
     @classmethod
-    @row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -89,7 +88,7 @@ class DecompositionDisplay:
         random_state: RandomState = 0,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> "DecompositionDisplay":
         """Decompose the Brier scores and draw them.
 

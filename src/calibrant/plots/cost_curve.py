@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -26,8 +26,8 @@ from calibrant.metrics.metric import has_bins
 from calibrant.plots._canvas import draw_title, ids_by_name, join_short, legend, shorten, single_axes, stacked_frame
 from calibrant.plots._inputs import named_results, predict_scores, read_tables, result_table, shared_metric
 from calibrant.plots._palette import DASHES, blend, model_colours
+from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import row_options
 
 __all__ = ["CostDisplay"]
 
@@ -86,7 +86,6 @@ class CostDisplay:
     confidence_level: float = 0.95
 
     @classmethod
-    @row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -100,7 +99,7 @@ class CostDisplay:
         random_state: RandomState = 0,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> "CostDisplay":
         """Compute the costs and draw them.
 

@@ -1,7 +1,7 @@
 """`CumulativeDisplay`: cumulative differences between outcomes and predictions, the diagram of ECCE."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,8 +21,8 @@ from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import blend, event_colour
 from calibrant.results.text import rows_text
 from calibrant.results.verdict import TestResult
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import read_score_table, row_options
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 __all__ = ["CumulativeDisplay"]
 
@@ -70,7 +70,6 @@ class CumulativeDisplay:
     ecce: Ecce
 
     @classmethod
-    @row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -79,7 +78,7 @@ class CumulativeDisplay:
         confidence_level: float = 0.95,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> "CumulativeDisplay":
         """Compute the cumulative differences and draw them.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -28,7 +28,7 @@ from calibrant.plots._canvas import (
 )
 from calibrant.plots._inputs import display_names, predict_scores
 from calibrant.plots._palette import DASHES, blend, model_colours
-from calibrant.tables.table_functions import row_options
+from calibrant.tables.rows import RowOptions
 
 __all__ = ["CalibrationCurveDisplay"]
 
@@ -78,7 +78,6 @@ class CalibrationCurveDisplay:
         self.curves = dict(zip(display_names(self.curves), self.curves.values(), strict=True))
 
     @classmethod
-    @row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -91,7 +90,7 @@ class CalibrationCurveDisplay:
         name: str | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> "CalibrationCurveDisplay":
         """Fit the curves of one model by one or several methods, or of several models by one, and draw them.
 

@@ -1,7 +1,7 @@
 """`DecisionCurveDisplay`: net benefit against the threshold, beside treating all and treating none."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ from calibrant.evaluation.net_benefit import NetBenefit
 from calibrant.plots._canvas import Axis, ids_by_name, join_short, legend_above, shorten, single_axes
 from calibrant.plots._inputs import predict_scores
 from calibrant.plots._palette import DASHES, blend, model_colours
-from calibrant.tables.table_functions import row_options
+from calibrant.tables.rows import RowOptions
 
 __all__ = ["DecisionCurveDisplay"]
 
@@ -67,7 +67,6 @@ class DecisionCurveDisplay:
             )
 
     @classmethod
-    @row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -80,7 +79,7 @@ class DecisionCurveDisplay:
         confidence_level: float = 0.95,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> "DecisionCurveDisplay":
         """Compute the net benefit of predictions, or of a mapping of them, and draw it.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,6 +28,7 @@ from calibrant.plots._canvas import (
 from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import DASHES, blend, model_colours
 from calibrant.tables.mean_table import MeanTable, read_mean_table
+from calibrant.tables.rows import WeightOptions
 
 __all__ = ["RECDisplay"]
 
@@ -73,7 +74,6 @@ class RECDisplay:
     reference: RECCurve | None = None
 
     @classmethod
-    @read_mean_table.row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -82,7 +82,7 @@ class RECDisplay:
         loss: Literal["absolute", "squared"] = "absolute",
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[WeightOptions],
     ) -> "RECDisplay":
         """Compute the curves and draw them.
 
@@ -106,8 +106,8 @@ class RECDisplay:
         if not several:
             raise InputError("y_pred must have predictions of at least one model; got an empty mapping.")
         tables = [read_mean_table(y_true, each, rows) for each in several.values()]
-        curves = [rec_curve.of_table(table, loss=loss) for table in tables]
-        reference = rec_curve.of_table(_constant(tables[0], loss), loss=loss)
+        curves = [rec_curve(table, loss=loss) for table in tables]
+        reference = rec_curve(_constant(tables[0], loss), loss=loss)
         return cls(dict(zip(display_names(several), curves, strict=True)), reference).plot(ax=ax, fig=fig)
 
     @classmethod

@@ -1,7 +1,7 @@
 """`NullDisplay`: the null distribution of a metric, with the observed value."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,7 +19,8 @@ from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
 from calibrant.plots._inputs import predict_scores, result_table, shared_metric
 from calibrant.plots._palette import ACCEPTED, blend, event_colour
 from calibrant.results.uncertainty import Null
-from calibrant.tables.table_functions import read_score_table, row_options
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import read_score_table
 
 __all__ = ["NullDisplay"]
 
@@ -56,7 +57,6 @@ class NullDisplay:
     null: Null
 
     @classmethod
-    @row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -67,7 +67,7 @@ class NullDisplay:
         random_state: RandomState = 0,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> "NullDisplay":
         """Compute the metric and its null distribution, and draw them.
 

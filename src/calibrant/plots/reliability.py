@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -41,7 +41,7 @@ from calibrant.plots._inputs import check_breakdown, named_results, predict_scor
 from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, blend, model_colours
 from calibrant.plots._panels import Panels, histogram_bars
 from calibrant.results.text import bins_text, rows_text
-from calibrant.tables.table_functions import row_options
+from calibrant.tables.rows import RowOptions
 
 __all__ = ["ReliabilityDisplay"]
 
@@ -99,7 +99,6 @@ class ReliabilityDisplay:
     intervals: bool = True
 
     @classmethod
-    @row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -115,7 +114,7 @@ class ReliabilityDisplay:
         name: str | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> "ReliabilityDisplay":
         """Bin predictions and draw their event rates.
 

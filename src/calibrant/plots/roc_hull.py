@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -14,14 +14,14 @@ from matplotlib.path import Path
 
 from calibrant._support.arrays import Floats
 from calibrant.metrics.bins import PAVA
-from calibrant.metrics.proper_scores import auc
+from calibrant.metrics.proper_scores import AUC
 from calibrant.plots._canvas import draw_title, drawn_frame, legend, shapes, single_axes, strokes
 from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
 from calibrant.results.text import rows_text
 from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import need_both_classes, read_score_table, row_options
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, need_both_classes, read_score_table
 
 __all__ = ["RocHullDisplay"]
 
@@ -63,9 +63,14 @@ class RocHullDisplay:
     hull: Partition
 
     @classmethod
-    @row_options
     def from_predictions(
-        cls, y_true: Any, y_prob: Any = None, *, ax: Axes | None = None, fig: FigureBase | None = None, **rows: Any
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Unpack[RowOptions],
     ) -> "RocHullDisplay":
         """Compute the ROC curve and its hull, and draw them.
 
@@ -133,13 +138,13 @@ class RocHullDisplay:
     @property
     def auc(self) -> float:
         """Area under the curve."""
-        return float(auc.of_table(self.table))
+        return AUC().value(self.table)
 
     @property
     def hull_auc(self) -> float:
         """Area under the hull: the AUC of the scores recalibrated by PAVA."""
         p = self.hull
-        return float(auc.of_table(ScoreTable(np.arange(len(p), dtype=np.float64), p.n, p.k)))
+        return AUC().value(ScoreTable(np.arange(len(p), dtype=np.float64), p.n, p.k))
 
     def _rates(self, n: Any, k: Any) -> tuple[Floats, Floats]:
         """Return false and true positive rates, by falling threshold."""

@@ -1,7 +1,7 @@
 """`TestBasedReliabilityDisplay`: the reliability diagram of TCE."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -42,8 +42,8 @@ from calibrant.plots._panels import Panels, histogram_bars
 from calibrant.plots._split_bins import DrawnBins
 from calibrant.results.text import bins_text, rows_text
 from calibrant.results.uncertainty import Null
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import read_score_table, row_options
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 __all__ = ["TestBasedReliabilityDisplay"]
 
@@ -129,7 +129,6 @@ class TestBasedReliabilityDisplay:
             )
 
     @classmethod
-    @row_options
     def from_predictions(
         cls,
         y_true: Any,
@@ -143,7 +142,7 @@ class TestBasedReliabilityDisplay:
         ymax: float | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        **rows: Any,
+        **rows: Unpack[RowOptions],
     ) -> "TestBasedReliabilityDisplay":
         """Compute TCE and draw its diagram.
 

@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights, read_only
 from calibrant._support.columns import CLIP_TOLERANCE, ColumnData
-from calibrant._support.errors import Argument, InputError, Note, join_notes, known_keywords
+from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.workers import cached_property
 from calibrant.tables.rows import Missing, Rows
 from calibrant.tables.score_table import ScoreTable, check_weights, count_tensors
@@ -222,8 +222,9 @@ class ClassTable:
     n_dropped: int = 0
     notes: tuple[Note, ...] = ()
 
+    kind: ClassVar[str] = "multiclass"
+
     @classmethod
-    @known_keywords
     def from_arrays(
         cls,
         y_true: Column,
@@ -468,6 +469,8 @@ class ConfusionTable:
     n_in: int = 0
     n_dropped: int = 0
     notes: tuple[Note, ...] = ()
+
+    kind: ClassVar[str] = "labels"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", read_only(self.n))

@@ -1,22 +1,17 @@
 """`MeanTable`: point predictions with the count, mean and spread of the outcomes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints, Weights, read_only
-from calibrant._support.errors import InputError, Note, join_notes, known_keywords
+from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.workers import cached_property
-from calibrant.tables.rows import DROPPED, Missing, Rows
-from calibrant.tables.table_functions import TableReader
-
-P = ParamSpec("P")
-R_co = TypeVar("R_co", covariant=True)
-R = TypeVar("R")
+from calibrant.tables.rows import DROPPED, Missing, Rows, TableReader
 
 _MOST = 2**53  # rows are counted exactly up to this
 _LARGEST = 1e90  # cubes of such numbers and of their inverses are finite, and so are sums of these
@@ -67,7 +62,9 @@ class MeanTable:
     notes: tuple[Note, ...] = ()
     n_in: int = 0
     n_dropped: int = 0
-    single: bool = field(default=False)  # each entry is one row of weight 1
+    single: bool = False
+
+    kind: ClassVar[str] = "point"
 
     def __post_init__(self) -> None:
         for name in ("prediction", "n", "mean", "m2", "w2"):
@@ -79,7 +76,6 @@ class MeanTable:
         storage.restore(self, state, storage.check_mean_table)
 
     @classmethod
-    @known_keywords
     def from_arrays(
         cls,
         y_true: Column,
@@ -493,31 +489,8 @@ def _moderate(column: _columns.ColumnData) -> _columns.ColumnData:
     )
 
 
-class TakesMeans(Protocol[P, R_co]):
-    """A function of rows or of one `MeanTable`; `of_table` is the function of a table that it calls."""
-
-    of_table: Callable[..., Any]
-
-    @overload
-    def __call__(self, table: MeanTable, /, *args: P.args, **options: P.kwargs) -> R_co: ...
-    @overload
-    def __call__(self, y_true: Column, y_pred: Column, **options: Any) -> R_co: ...
-
-
 # Reads the table of a metric of point predictions.
-read_mean_table = TableReader(MeanTable, MeanTable.from_arrays, "point")
-
-
-def take_rows(function: Callable[Concatenate[MeanTable, P], R]) -> TakesMeans[P, R]:
-    """Let ``f(table, *, ...)`` be called as ``f(y_true, y_pred, *, ...)`` too, with the options of `from_arrays`."""
-    wrapped: TakesMeans[P, R] = read_mean_table.takes_rows(function)
-    return wrapped
-
-
-def as_number(function: Callable[Concatenate[MeanTable, P], float]) -> TakesMeans[P, float]:
-    """As `take_rows`, for functions that return a number: it cannot carry notes, so they become warnings."""
-    wrapped: TakesMeans[P, float] = read_mean_table.as_number(function)
-    return wrapped
+read_mean_table = TableReader(MeanTable)
 
 
 def need_rows(table: MeanTable, name: str) -> None:

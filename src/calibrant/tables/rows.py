@@ -1,8 +1,9 @@
 """Groups of rows: the observed combinations of the values of one column or several."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -443,6 +444,106 @@ def zero_weight_error(name: str) -> InputError:
         hint="Leave it out to count each row once.",
         argument=name,
     )
+
+
+class WeightOptions(TypedDict, total=False):
+    """Keyword arguments of functions that read rows of numbers; see `MeanTable.from_arrays`."""
+
+    sample_weight: Column | None
+    frequency: Column | None
+    missing: Missing
+
+
+class RowOptions(WeightOptions, total=False):
+    """Keyword arguments of functions that read rows of events; see `ScoreTable.from_arrays`."""
+
+    pos_label: object
+
+
+class Table(Protocol):
+    """A table that metrics measure; its constructor `from_arrays` takes outcomes, predictions and options by name."""
+
+    kind: ClassVar[str]
+
+    @classmethod
+    def from_arrays(cls, *columns: Any, **options: Any) -> Any: ...
+    @property
+    def notes(self) -> tuple[Note, ...]: ...
+    def __len__(self) -> int: ...
+
+
+T = TypeVar("T", bound=Table)
+
+
+class TableReader(Generic[T]):
+    """Reads the arguments of a metric: one table, or two columns and the options of `from_arrays`.
+
+    Parameters
+    ----------
+    table : class
+        Forecasts that declare another kind than the table are refused.
+    prediction : str, optional
+        Name of the predictions in error messages, by default that of `from_arrays`.
+    from_arrays : callable, optional
+        Function that calls the predictions so, too.
+    """
+
+    def __init__(
+        self, table: type[T], prediction: str | None = None, from_arrays: Callable[..., T] | None = None
+    ) -> None:
+        self.table, self.from_arrays = table, from_arrays or table.from_arrays
+        self.parameters = inspect.signature(table.from_arrays).parameters
+        self.attribute = list(self.parameters)[1]  # of a forecast, such as `Point.y_pred`
+        self.prediction = prediction or self.attribute
+
+    def __call__(self, y_true: Any, prediction: Any, options: Mapping[str, Any]) -> T:
+        """Return the table; an empty one is an error."""
+        if not isinstance(y_true, self.table):
+            self.check_given(prediction)
+            return self.from_arrays(y_true, self.column(prediction), **options)
+        others = [self.prediction] * (prediction is not None)
+        others += [name for name, value in options.items() if value is not self._default(name)]
+        if others:
+            raise InputError(
+                f"{', '.join(others)} must be omitted with a {self.table.__name__}; got both.",
+                hint=f"The rows of a table are counted: pass such options to {self.table.__name__}.from_arrays.",
+                argument=others[0],
+            )
+        if not len(y_true):
+            raise InputError("The table holds no rows; a metric needs at least one.", argument="table")
+        return y_true
+
+    def _default(self, option: str) -> object:
+        return self.parameters[option].default if option in self.parameters else None
+
+    def check_given(self, prediction: Any) -> None:
+        """Check that the predictions of one model are given."""
+        if prediction is None:
+            raise InputError(
+                f"{self.prediction} is missing.",
+                hint=f"Pass y_true and {self.prediction}, or one {self.table.__name__}.",
+                argument=self.prediction,
+            )
+        if isinstance(prediction, Mapping):
+            raise InputError(
+                f"{self.prediction} must be one column of predictions; got a mapping.",
+                hint="Pass the column of one model.",
+                argument=self.prediction,
+            )
+
+    def column(self, prediction: Any) -> Any:
+        """Return the predictions of a forecast that declares its kind, such as `Point`."""
+        kind = declared_kind(prediction)
+        if kind is None:
+            return prediction
+        if kind != self.table.kind:
+            raise InputError(
+                f"{self.prediction} must be a forecast of kind {self.table.kind!r}; got "
+                f"{type(prediction).__name__}, whose kind is {kind!r}.",
+                hint="Use a metric of that kind; see calibrant.METRICS.",
+                argument=self.prediction,
+            )
+        return getattr(prediction, self.attribute, prediction)
 
 
 def declared_kind(forecast: Any) -> str | None:

@@ -14,9 +14,9 @@ from calibrant._kernels import tensors
 from calibrant._kernels.tensors import are_on_device
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights, in_pieces, read_only
-from calibrant._support.errors import Argument, InputError, Note, check_option, join_notes, known_keywords
+from calibrant._support.errors import Argument, InputError, Note, check_option, join_notes
 from calibrant._support.workers import cached_property
-from calibrant.tables.rows import Missing, Rows
+from calibrant.tables.rows import Missing, Rows, TableReader
 
 if TYPE_CHECKING:
     from calibrant.tables.partition import Partition
@@ -79,6 +79,7 @@ class ScoreTable:
     n_dropped: int = 0
     _notes: tuple[Note, ...] = ()
 
+    kind: ClassVar[str] = "binary"
     span: ClassVar[tuple[float, float]] = (0.0, 1.0)  # what bins of equal width divide
 
     def __post_init__(self) -> None:
@@ -91,7 +92,6 @@ class ScoreTable:
         storage.restore(self, state, storage.check_score_table)
 
     @classmethod
-    @known_keywords
     def from_arrays(
         cls,
         y_true: Column,
@@ -476,6 +476,22 @@ class ScoreTable:
         size, positives = (f"{v:,}" if isinstance(v, int) else f"{v:,.6g}" for v in (self.size, self.positives))
         rows = f"total weight {size}" if self.importance else f"{size} rows"
         return f"ScoreTable({rows}, {len(self):,} distinct scores, {positives} positives)"
+
+
+# Reads the table of a binary metric; the second one of functions whose argument is a forecast of any kind.
+read_score_table = TableReader(ScoreTable)
+read_score_forecast = TableReader(
+    ScoreTable, "forecast", lambda y, forecast, **options: count_columns(y, forecast, name="forecast", **options)
+)
+
+
+def need_both_classes(table: ScoreTable, name: str) -> None:
+    """Raise an error if the table has one class, for metrics that need two."""
+    if not table.has_both_classes:
+        which = "no row has the event" if table.positives == 0 else "every row has it"
+        raise InputError(
+            f"{name} needs rows with and without the event; there is only one class: {which}.", argument="y_true"
+        )
 
 
 def count_any_scores(y_true: Column, score: Column, sample_weight: Column | None = None) -> ScoreTable:

@@ -83,7 +83,7 @@ def test_replicates_equal_those_computed_one_by_one(kind, clusters, size):
     bins = fine_bins(table)
     partition = bins(table)
     n = partition.effective_n
-    bias = bias_by_bin.of_table(table, bins=bins).per_bin["bias"]
+    bias = bias_by_bin(table, bins=bins).per_bin["bias"]
     error = np.sqrt(n / np.maximum(n - 1, 1))[partition.labels] * (
         table.mean - table.prediction + bias[partition.labels]
     )
@@ -92,7 +92,7 @@ def test_replicates_equal_those_computed_one_by_one(kind, clusters, size):
         sign = reference_replicates.signs(7, 2 + r, len(table) if cluster is None else int(cluster.max()) + 1)
         sign = sign[: len(table)] if cluster is None else sign[cluster]
         again = replace(table, mean=table.prediction + sign * error)
-        assert value == pytest.approx(bias_by_bin.of_table(again, bins=bins, alpha=0.05).tce, abs=1e-10)
+        assert value == pytest.approx(bias_by_bin(again, bins=bins, alpha=0.05).tce, abs=1e-10)
 
 
 def test_the_null_is_the_same_for_any_number_of_threads_and_order_of_rows(monkeypatch):

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.columns import ColumnData, encode, sort_labels
-from calibrant._support.errors import Argument, InputError, Note, join_notes, known_keywords
+from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.file_writing import reserve, temporary_writes
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.audit.audit_rows import (
@@ -36,7 +36,6 @@ from calibrant.tables.rows import Missing, Rows, missing_note
 __all__ = ["audit_scan"]
 
 
-@known_keywords
 def audit_scan(
     paths: Paths,
     *,

@@ -1,7 +1,7 @@
 """`audit`: find the segments of rows in which a forecast is miscalibrated, and test them on other rows."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.kinds.base import kind_of
 from calibrant.kinds.residuals import SegmentTest
 from calibrant.results.audit import Audit, Segment
-from calibrant.tables.table_functions import row_options
+from calibrant.tables.rows import RowOptions
 
 __all__ = ["audit", "audit_sample", "check_settings"]
 
@@ -28,7 +28,6 @@ CANDIDATES = 8  # rules that each half hands to the other for a test
 LEAST_GAIN = 6.63  # squared standardised residual, after the segments before it, of a segment that is reported
 
 
-@row_options
 def audit(
     y_true: Column,
     forecast: Any,
@@ -43,7 +42,7 @@ def audit(
     classes: Sequence[Any] | None = None,
     cluster: Column | None = None,
     progress: bool | None = None,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> Audit:
     """Find segments of rows in which forecasts are miscalibrated.
 

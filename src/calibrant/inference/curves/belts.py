@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from calibrant.inference.paired_rows import read_rows
 from calibrant.metrics.log_odds import count_clipped
 from calibrant.metrics.smooth_errors import SmoothErrors, smooth_errors
 from calibrant.results.verdict import TestResult
+from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import row_options
 
 __all__ = ["CalibrationBelt", "belt_tail", "calibration_belt"]
 
@@ -170,7 +170,6 @@ class CalibrationBelt:
         return f"CalibrationBelt(degree {self.degree}, {p_text(self.pvalue)})"
 
 
-@row_options
 def calibration_belt(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
@@ -180,7 +179,7 @@ def calibration_belt(
     max_degree: int = 4,
     at: Column | None = None,
     cluster: Column | None = None,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> CalibrationBelt:
     r"""Calibration belt of Nattino, Finazzi and Bertolini, and its test of calibration.
 

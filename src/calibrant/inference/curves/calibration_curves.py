@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import read_rows
 from calibrant.metrics.bins import PAVA
 from calibrant.metrics.smooth_errors import SmoothErrors, score_groups, smooth_errors
+from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable, event_squares, row_squares
-from calibrant.tables.table_functions import row_options
 
 __all__ = [
     "CalibrationCurve",
@@ -163,7 +163,6 @@ class CalibrationCurve:
         )
 
 
-@row_options
 def calibration_curve(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
@@ -177,7 +176,7 @@ def calibration_curve(
     confidence_level: float = 0.95,
     n_resamples: int = 9999,
     random_state: RandomState = 0,
-    **rows: Any,
+    **rows: Unpack[RowOptions],
 ) -> CalibrationCurve:
     r"""Event rate as a function of the score, with a pointwise and a simultaneous confidence band.
 

@@ -3,19 +3,20 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant._support.arrays import Bools, Floats
-from calibrant._support.errors import Note, check_share
+from calibrant._support.arrays import Bools, Column, Floats
+from calibrant._support.errors import Note, check_share, warn_notes
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import columns, number
 from calibrant.inference.multiplicity import holm
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.point_costs import bin_means
 from calibrant.results.verdict import TestResult
-from calibrant.tables.mean_table import MeanPartition, MeanTable, as_number, take_rows
+from calibrant.tables.mean_table import MeanPartition, MeanTable, read_mean_table
+from calibrant.tables.rows import WeightOptions
 
 __all__ = ["SLACK", "BiasByBin", "bias_by_bin", "fine_bins", "tce", "too_alike", "too_few"]
 
@@ -155,14 +156,15 @@ class BiasByBin:
         return f"<p>{self._summary()}</p>{html_table(self.cells())}<p>* significant (Holm)</p>"
 
 
-@take_rows
 def bias_by_bin(
-    table: MeanTable,
+    y_true: MeanTable | Column,
+    y_pred: Column | None = None,
     *,
     n_bins: int | None = None,
     bins: MeanBins | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
+    **rows: Unpack[WeightOptions],
 ) -> BiasByBin:
     r"""Bias of point predictions by bins of the prediction, with confidence intervals and tests.
 
@@ -211,6 +213,7 @@ def bias_by_bin(
     >>> result.per_bin["n"], result.per_bin["bias"].round(3)
     (array([3., 3.]), array([0.   , 0.833]))
     """
+    table = read_mean_table(y_true, y_pred, rows)
     check_share("alpha", alpha)
     check_share("confidence_level", confidence_level)
     partition = choose_bins(Quantile, n_bins, bins)(table)
@@ -294,8 +297,15 @@ def _all_bins(pvalue: Floats, table: MeanTable) -> TestResult:
     )
 
 
-@as_number
-def tce(table: MeanTable, *, n_bins: int | None = None, bins: MeanBins | None = None, alpha: float = 0.05) -> float:
+def tce(
+    y_true: MeanTable | Column,
+    y_pred: Column | None = None,
+    *,
+    n_bins: int | None = None,
+    bins: MeanBins | None = None,
+    alpha: float = 0.05,
+    **rows: Unpack[WeightOptions],
+) -> float:
     """Test-based calibration error of point predictions, 0 to 100.
 
     The percentage of rows whose prediction differs significantly, by a t test at level `alpha`, from the mean outcome
@@ -329,8 +339,10 @@ def tce(table: MeanTable, *, n_bins: int | None = None, bins: MeanBins | None = 
     >>> tce([1.0, 2.0, 3.0, 2.0, 9.0, 8.0, 9.5, 8.5], [2.0, 2.0, 2.1, 2.1, 19.0, 19.0, 19.5, 19.5], n_bins=2)
     50.0
     """
+    table = read_mean_table(y_true, y_pred, rows)
+    warn_notes(table.notes)
     chosen = fine_bins(table) if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins)
-    return float(bias_by_bin.of_table(table, bins=chosen, alpha=alpha).tce)
+    return bias_by_bin(table, bins=chosen, alpha=alpha).tce
 
 
 def fine_bins(table: MeanTable) -> Quantile:

@@ -1,16 +1,17 @@
 """The line of outcomes on point predictions, with intervals and the test of slope 1 and intercept 0."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant._support.arrays import Floats, Ints, gram
+from calibrant._support.arrays import Column, Floats, Ints, gram
 from calibrant._support.errors import InputError, Note, check_share, join_notes
 from calibrant.inference.estimates import FEWEST_EQUAL, from_error
 from calibrant.results.uncertainty import Estimate
 from calibrant.results.verdict import TestResult
-from calibrant.tables.mean_table import MeanTable, need_rows, take_rows
+from calibrant.tables.mean_table import MeanTable, need_rows, read_mean_table
+from calibrant.tables.rows import WeightOptions
 
 __all__ = ["LinearFit", "determines_line", "fitted_line", "slope_intercept"]
 
@@ -55,8 +56,13 @@ class LinearFit:
         return {name: getattr(self, name).to_dict() for name in ("slope", "intercept", "test")}
 
 
-@take_rows
-def slope_intercept(table: MeanTable, *, confidence_level: float = 0.95) -> LinearFit:
+def slope_intercept(
+    y_true: MeanTable | Column,
+    y_pred: Column | None = None,
+    *,
+    confidence_level: float = 0.95,
+    **rows: Unpack[WeightOptions],
+) -> LinearFit:
     """Fit the line y = intercept + slope y_pred and test that it is y = y_pred (Mincer and Zarnowitz, 1969).
 
     Least squares, with heteroscedasticity-consistent standard errors (HC3). A slope below 1 means that the predictions
@@ -86,6 +92,7 @@ def slope_intercept(table: MeanTable, *, confidence_level: float = 0.95) -> Line
     >>> round(fit.slope.value, 3), round(fit.intercept.value, 3)
     (1.2, -1.4)
     """
+    table = read_mean_table(y_true, y_pred, rows)
     check_share("confidence_level", confidence_level)
     return fitted_line(table, level=confidence_level)
 

@@ -10,8 +10,7 @@ from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import read_score_forecast
+from calibrant.tables.score_table import ScoreTable, read_score_forecast
 
 __all__ = ["read", "read_groups"]
 

@@ -54,7 +54,7 @@ def evaluate(rows: NumericRows, settings: Settings, seed: SeedSequence, progress
         sample = DistributionSample(resampled, cluster)
         panel = {"mean error": panel["mean error"], **given_metrics(sample, verdict, settings, seed, progress)}
     breakdowns = {"bias by bin": bins_of_bias(halves, settings)} | ({} if covered is None else {"coverage": covered})
-    decomposition = mse_decomposition.of_table(table)
+    decomposition = mse_decomposition(table)
     details = DistributionDetails(means.line, decomposition, rows.n_clusters, uniformity, u)
     about_pit = dict.fromkeys(note for test in uniformity for note in test.notes)  # all tests read the same values
     notes = join_notes(_notes(rows, halves), about_pit, limits, ties)

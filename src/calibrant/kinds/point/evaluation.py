@@ -67,7 +67,7 @@ def evaluate(rows: NumericRows, settings: Settings, seed: SeedSequence, progress
         tested = {"mean error": panel["mean error"]}
         panel = tested | given | tested
     breakdowns = {"bias by bin": bins_of_bias(table, settings)}
-    details = PointDetails(means.line, mse_decomposition.of_table(table), rows.n_clusters)
+    details = PointDetails(means.line, mse_decomposition(table), rows.n_clusters)
     notes = join_notes(table.notes, limits)
     return Evaluation("point", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
 
@@ -92,7 +92,7 @@ def bins_of_bias(table: MeanTable, settings: Settings) -> BiasByBin:
     """Return the bias by bin, over ten bins by default, or fewer so that each has fifty rows."""
     usual = Quantile(int(np.clip(table.effective_size / point_components.ROWS_PER_BIN + 1e-9, 1, 10)))
     bins, level = settings.bins or usual, settings.confidence_level
-    found: BiasByBin = bias_by_bin.of_table(table, bins=bins, alpha=settings.alpha, confidence_level=level)
+    found: BiasByBin = bias_by_bin(table, bins=bins, alpha=settings.alpha, confidence_level=level)
     return found
 
 

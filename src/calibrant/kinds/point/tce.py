@@ -33,7 +33,7 @@ def tce_with_null(
     """Return TCE and its null distribution: errors, centred in each bin, with a random sign per row or cluster."""
     table, cluster = single_rows(table, cluster)
     bins = fine_bins(table)
-    bias = bias_by_bin.of_table(table, bins=bins, alpha=alpha)
+    bias = bias_by_bin(table, bins=bins, alpha=alpha)
     partition = bins(table)
     n = partition.effective_n
     factor = np.sqrt(n / np.maximum(n - 1, 1))[partition.labels]

@@ -1,7 +1,7 @@
-"""The reading of the program behind the tables of Matsubara et al. (2023), to check their printed numbers.
+"""The program behind the tables of Matsubara et al. (2023), to check their printed numbers.
 
-It is not recommended: it splits equal predictions by the order of the rows, so that a shuffle changes the value, and it
-has the faults of that program. ``reading="published"`` of a metric over bins uses it.
+It is not recommended for anything else: it splits equal predictions by the order of the rows, so that a shuffle changes
+the value, and it has the faults of that program. `as_published` measures a metric over bins by it.
 """
 
 from dataclasses import dataclass, replace
@@ -11,20 +11,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant._support.arrays import Floats
-from calibrant._support.errors import InputError, check_keywords
 from calibrant.metrics import significance
 from calibrant.metrics.bins import PAVA, PAVABC, Bins, Edges, EqualWidth, Quantile
-from calibrant.metrics.gce import GCE
+from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import RejectionRate
 from calibrant.tables.partition import Partition
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores
-from calibrant.tables.table_functions import read_score_table
-
-__all__ = ["published_bins", "published_metric", "rows_in_order", "t_without_root"]
 
 
-def rows_in_order(y_true: Any, y_prob: Any, *, pos_label: object = None, **others: Any) -> ScoreTable:
+def as_published(metric: GCE, y_true: Any, y_prob: Any) -> Breakdown:
+    """Measure rows in the order of the file, with the bins and the t-test of the program.
+
+    >>> as_published(cb.ACE(n_bins=2), [0, 1, 1, 1], [0.4, 0.4, 0.4, 0.9]).per_bin["n"]
+    array([2, 2])
+    """
+    loss = metric.loss
+    if isinstance(loss, RejectionRate) and loss.test is significance.t:
+        loss = replace(loss, test=t_without_root)
+    published = GCE(published_bins(metric.bins), loss, metric.norm, name=metric.name)
+    return published.measured(rows_in_order(y_true, y_prob))
+
+
+def rows_in_order(y_true: Any, y_prob: Any) -> ScoreTable:
     """Return a table with one entry per row, sorted by prediction; equal predictions keep the order of the rows.
 
     `ScoreTable.from_arrays` pools equal predictions instead, so that the order has no effect. The program of the paper
@@ -33,19 +42,7 @@ def rows_in_order(y_true: Any, y_prob: Any, *, pos_label: object = None, **other
     >>> rows_in_order([0, 1, 1], [0.4, 0.2, 0.4]).k
     array([1, 0, 1])
     """
-    if isinstance(y_true, ScoreTable):
-        raise InputError(
-            'reading="published" needs rows; got a table, which has no order of equal predictions.',
-            hint="Pass y_true and y_prob.",
-            argument="reading",
-        )
-    check_keywords('reading="published"', others, read_score_table.options)
-    given = [name for name, value in others.items() if value is not read_score_table.parameters[name].default]
-    if given:
-        raise InputError(
-            f'{given[0]} must be omitted with reading="published", which has rows of weight 1 only.', argument=given[0]
-        )
-    rows = check_scores(Rows.read(y_true, {"y_prob": y_prob}, pos_label=pos_label))
+    rows = check_scores(Rows.read(y_true, {"y_prob": y_prob}))
     score = rows.forecasts[0].values.astype(np.float64)
     order = np.argsort(score, kind="stable")
     event = (rows.y.values == 1).astype(np.int64)
@@ -128,17 +125,4 @@ def published_bins(bins: Bins) -> Bins:
         return Edges(np.linspace(0, 1, bins.n_bins + 1).tolist())
     if isinstance(bins, (PAVA, Edges)):
         return bins
-    raise InputError(
-        f'bins must be PAVABC, PAVA, Quantile, Edges or EqualWidth closed on the left with reading="published"; '
-        f"got {bins!r}.",
-        argument="bins",
-        value=bins,
-    )
-
-
-def published_metric(metric: GCE) -> GCE:
-    """Return a metric with the bins and the t-test of the program of the paper."""
-    loss = metric.loss
-    if isinstance(loss, RejectionRate) and loss.test is significance.t:
-        loss = replace(loss, test=t_without_root)
-    return GCE(published_bins(metric.bins), loss, metric.norm, name=metric.name)
+    raise ValueError(f"bins must be PAVABC, PAVA, Quantile, Edges or EqualWidth closed on the left; got {bins!r}.")

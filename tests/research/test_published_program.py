@@ -1,13 +1,12 @@
-"""``reading="published"``: the program behind the tables of the TCE paper, to check its numbers."""
+"""The program behind the tables of the TCE paper, to check its numbers."""
 
 import numpy as np
 import pytest
 
 import calibrant as cb
 from calibrant import significance
-from calibrant._support.errors import InputError
 from calibrant.metrics.bins import EqualInformation
-from calibrant.metrics.published_reading import published_bins, rows_in_order, t_without_root
+from research.reproduction.published_program import as_published, published_bins, rows_in_order, t_without_root
 
 
 def tied(rng, n=60):
@@ -28,7 +27,7 @@ def test_the_order_of_tied_rows_decides_the_published_value_and_not_the_default(
     y, p = tied(rng, 2_000)
     drawn, sorted_by_outcome = np.arange(2_000), np.argsort(-y, kind="stable")
     assert cb.tce(y[drawn], p[drawn]) == cb.tce(y[sorted_by_outcome], p[sorted_by_outcome])
-    published = [cb.tce(y[order], p[order], reading="published") for order in (drawn, sorted_by_outcome)]
+    published = [as_published(cb.TCE(), y[order], p[order]).value for order in (drawn, sorted_by_outcome)]
     assert published[0] + 20 < published[1] == 100
 
 
@@ -66,35 +65,17 @@ def test_the_t_test_is_that_of_the_program_and_rejects_far_more(rng):
     assert t_without_root(np.array([0]), np.array([9]), np.array([0.0])).tolist() == [0]
     scores = rng.random(2_000)
     y = rng.random(2_000) < scores
-    binomial, t = (
-        cb.tce(y, scores, test=test, reading="published") for test in (significance.binomial, significance.t)
-    )
+    binomial, t = (as_published(cb.TCE(test=test), y, scores).value for test in (significance.binomial, significance.t))
     assert binomial + 20 < t
 
 
-def test_functions_and_objects_take_the_reading(rng):
+def test_bins_of_the_program_split_equal_predictions(rng):
     y, p = tied(rng, 500)
-    breakdown = cb.ACE(n_bins=5)(y, p, reading="published")
+    breakdown = as_published(cb.ACE(n_bins=5), y, p)
     assert breakdown.partition.n.tolist() == [100] * 5
-    assert cb.ace(y, p, n_bins=5, reading="published") == breakdown.value
-    assert cb.ace(y_true=y, y_prob=p, n_bins=5, reading="published") == breakdown.value
-    assert cb.ace(y, p, n_bins=5, reading="pooled") == cb.ace(y, p, n_bins=5)
-    labels = np.where(y == 1, "yes", "no")
-    assert cb.ace(labels, p, n_bins=5, pos_label="yes", reading="published") == breakdown.value
+    assert breakdown.value != cb.ace(y, p, n_bins=5)
 
 
-@pytest.mark.parametrize(
-    ("given", "options", "message"),
-    [
-        ("rows", {"reading": "paper"}, "reading must be 'pooled' or 'published'; got 'paper'"),
-        ("table", {"reading": "published"}, 'reading="published" needs rows; got a table'),
-        ("rows", {"reading": "published", "sample_weight": [1, 2]}, "sample_weight must be omitted"),
-        ("rows", {"reading": "published", "missing": "drop"}, "missing must be omitted"),
-        ("rows", {"reading": "published", "bins": EqualInformation()}, "bins must be PAVABC, PAVA, Quantile"),
-    ],
-)
-def test_what_the_reading_does_not_take_is_an_error(given, options, message):
-    y, p = [0, 1], [0.2, 0.6]
-    columns = (y, p) if given == "rows" else (cb.ScoreTable.from_arrays(y, p),)
-    with pytest.raises(InputError, match=message):
-        cb.tce(*columns, **options)
+def test_bins_that_the_program_does_not_have_are_an_error():
+    with pytest.raises(ValueError, match="bins must be PAVABC, PAVA, Quantile"):
+        as_published(cb.TCE(bins=EqualInformation()), [0, 1], [0.2, 0.6])
