@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import numpy as np
 
 from calibrant._support.addresses import is_loopback
-from calibrant._support.errors import Argument, InputError, KnownKeywords
+from calibrant._support.errors import Argument, InputError
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.kinds.base import kind_of
 from calibrant.monitor.observations import NO_GROUP, Outcomes, Predictions, check_name, group_label, read_groups
@@ -55,7 +55,7 @@ class ServiceError(OSError):
         self.status = status
 
 
-class MonitorClient(KnownKeywords):
+class MonitorClient:
     """A monitored model of a service (``calibrant serve``), over HTTP.
 
     Methods that store rows have the arguments of `Monitor` and return its `Receipt`. Each call has an id, the batch, so

@@ -14,7 +14,6 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy") from error
 
-from calibrant._support.errors import KnownKeywords
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.monitor import schema
 from calibrant.monitor.alarms import acknowledge_alarm, read_alarms
@@ -45,7 +44,7 @@ __all__ = ["Monitor"]
 _NO_GROUP = "(no group)"
 
 
-class Monitor(KnownKeywords):
+class Monitor:
     """Calibration of a model over time, with alarms that stay valid however often one looks.
 
     Rows are counted into one table per window and group, in a database. When a window closes, it is added to an
