@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from calibrant._support.arrays import Floats, Ints, power_of_two
+from calibrant._support.arrays import Floats, Ints, dot, power_of_two
 from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable
 
@@ -53,11 +53,11 @@ def from_influence(
     influence = influence / unit
     if cluster is not None:
         sums = np.bincount(cluster, weights=table.n * influence)
-        effective, squares = float(sums.size), float(sums @ sums)
+        effective, squares = float(sums.size), dot(sums, sums)
     else:
         effective = float(table.effective_size)
         weight = table.n if table.w2 is None else table.w2
-        squares = float(weight @ influence**2)
+        squares = dot(weight, influence**2)
     if effective <= 1:
         return from_error(name, value, math.nan, 0.0, null=null, level=level)
     error = unit * math.sqrt(effective / (effective - 1) * squares) / total
