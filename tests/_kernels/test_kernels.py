@@ -302,6 +302,15 @@ def test_ties_of_the_two_tails_count_as_in_scipy():
 # which kernel runs
 
 
+@compiled_only
+def test_the_compiled_kernel_takes_no_function_from_the_reference():
+    from calibrant._kernels import compiled
+
+    for name in compiled.__all__:
+        assert getattr(_kernels, name) is getattr(compiled, name)
+        assert getattr(compiled, name).__module__ in (compiled.__name__, f"{_kernels.__name__}._core"), name
+
+
 def test_the_environment_forces_a_kernel():
     wanted = os.environ.get("CALIBRANT_KERNEL")
     assert wanted in (None, "", RUNNING)
