@@ -126,6 +126,24 @@ def test_every_folder_of_the_package_is_a_layer_or_a_namespace():
     assert folders - {*layers()} == {"exceptions", "regression"}
 
 
+def names_of_modules(folder):
+    """Return the names of a folder of the package, of its modules and of its folders, without underscores."""
+    paths = [folder, *folder.glob("*.py"), *(path for path in folder.iterdir() if path.is_dir())]
+    return {path.stem.strip("_") for path in paths}
+
+
+def test_test_files_are_named_after_the_module_or_the_folder_that_they_test():
+    """The tests of metrics/bins.py are in tests/metrics/test_bins.py, or test_bins_of_points.py for one aspect."""
+    wrong = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        tested = ROOT / "src" / "calibrant" / path.parent.relative_to(ROOT / "tests")
+        if tested.is_dir() and path.parent.name != "tests":
+            name = path.stem.removeprefix("test_")
+            if not any(name == module or name.startswith(f"{module}_") for module in names_of_modules(tested)):
+                wrong.append(str(path.relative_to(ROOT)))
+    assert not wrong
+
+
 def test_files_that_the_guide_names_exist():
     text = re.sub(r"```.*?```", "", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
     names = re.findall(r"`((?:src|tests|docs|tools|research|benchmarks)/[\w./-]+)`", text)

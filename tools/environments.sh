@@ -75,8 +75,8 @@ sanitize() {  # run the tests of the kernel under the address and undefined-beha
     export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 CALIBRANT_KERNEL=compiled
     # In parts of a few minutes, because sanitizers keep the memory of each.
     for part in tests/_kernels "tests/fuzz/test_corpus.py -k kernel" \
-        "tests/inference/test_resampling.py tests/inference/test_shared_draws.py tests/metrics/test_metrics_golden.py" \
-        "tests/inference/test_weighted_replicates.py tests/inference/multiclass/test_class_replicates.py" \
+        "tests/inference/test_resampling.py tests/inference/test_table_replicates.py tests/metrics/test_metrics_golden.py" \
+        "tests/kinds/multiclass/test_sample.py tests/kinds/distribution/test_sample.py" \
         "tests/tables tests/ingest/test_table_counter.py"; do
         echo "sanitize: $part"
         "$python" -m pytest -p no:cacheprovider -q -m "not slow" $part

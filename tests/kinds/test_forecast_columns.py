@@ -1,4 +1,4 @@
-"""Kinds of forecast as columns of files; tests/cli/test_kinds.py runs the commands on each kind."""
+"""Kinds of forecast as columns of files; tests/cli/test_cli_kinds.py runs the commands on each kind."""
 
 import subprocess
 import sys

@@ -112,3 +112,10 @@ def test_environments_are_listed():
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert {line.split()[0] for line in listed.splitlines()} == environments() >= {"lowest", "sanitize", "wheel"}
     assert subprocess.run([*command, "nothing"], capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.parametrize("name", ["Makefile", "tools/environments.sh", "pyproject.toml"])
+def test_files_of_tests_that_commands_name_exist(name):
+    paths = re.findall(r"\btests/[\w/.]++(?!\$)", (ROOT / name).read_text(encoding="utf-8"))
+    assert paths
+    assert not [path for path in paths if not (ROOT / path).exists()]
