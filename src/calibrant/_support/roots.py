@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-__all__ = ["find_root"]
+__all__ = ["find_root", "first_integer"]
 
 _MAX_STEPS = 100
 _RELATIVE = 4 * 2.0**-52  # four units in the last place
@@ -67,3 +67,15 @@ def _interpolate(last: tuple[float, float], best: tuple[float, float], other: tu
     slope, far_slope = (fx - fb) / (x - b), (f_old - fb) / (o - b)
     divisor = far_slope * slope * (f_old - fx)
     return -fb * (f_old * far_slope - fx * slope) / divisor if divisor != 0 else math.inf
+
+
+def first_integer(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """Return the first integer above `low` at which a condition holds, which goes on to hold up to `high`.
+
+    >>> first_integer(0, 100, lambda k: k * k >= 50)
+    8
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

@@ -249,13 +249,12 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         """Fit the regressor and return predictions by copies that were not fitted on the row."""
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_ = self.estimator
-            predicted: Floats = self.estimator.predict(X)
-            return predicted
+            return np.asarray(self.estimator.predict(X))
         takes = weight is not None and has_fit_parameter(self.estimator, "sample_weight")
         params = {"sample_weight": weight} if takes else {}
         predicted = cross_val_predict(self.estimator, X, y, cv=self.cv, n_jobs=self.n_jobs, params=params or None)
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
-        return predicted
+        return np.asarray(predicted)
 
     def predict(self, X: Any) -> Floats:
         """Return the recalibrated predictions.
@@ -270,8 +269,7 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         array of shape (n,)
         """
         check_is_fitted(self)
-        recalibrated: Floats = self.recalibrator_.predict(self.estimator_.predict(X))
-        return recalibrated
+        return np.asarray(self.recalibrator_.predict(self.estimator_.predict(X)))
 
     def __sklearn_tags__(self) -> Any:
         tags, inside = super().__sklearn_tags__(), get_tags(self.estimator)

@@ -153,8 +153,7 @@ class PredictsClasses(ClassifierMixin):  # type: ignore[misc]
             One label per row.
         """
         most_probable = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[most_probable]
-        return labels
+        return np.asarray(self.classes_[most_probable])
 
 
 def cross_fit(

@@ -301,14 +301,12 @@ CLASS_MAPS: dict[str, Any] = {class_.kind: class_ for class_ in (Softmax, Normal
 def softmax(logits: Floats) -> Floats:
     """Return exponentials divided by their sum, row by row."""
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: Floats = raised / raised.sum(axis=1, keepdims=True)
-    return shares
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
 def log_probabilities(proba: Floats, eps: float) -> Floats:
     """Return logarithms of probabilities, those below `eps` clipped to it."""
-    logs: Floats = np.log(np.maximum(proba, eps))
-    return logs
+    return np.asarray(np.log(np.maximum(proba, eps)))
 
 
 def chunks(shape: tuple[int, int], cells: int = _CELLS) -> list[slice]:
@@ -337,5 +335,4 @@ def _numbers(name: str, values: Any) -> Floats:
         raise InputError(f"{name} of a map of classes must hold numbers.") from error
     if given.dtype.kind not in "iuf" or not (np.abs(array) <= _LARGEST).all():
         raise InputError(f"{name} of a map of classes must hold finite numbers of at most {_LARGEST:g} in size.")
-    checked: Floats = read_only(array)
-    return checked
+    return np.asarray(read_only(array))

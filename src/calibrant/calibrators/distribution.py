@@ -252,8 +252,7 @@ def weighted_quantiles(values: Floats, levels: Floats, weight: Floats | None) ->
     sorted_weight = weight[order]
     upto = np.cumsum(sorted_weight)
     ranks = np.column_stack([upto - sorted_weight + np.minimum(sorted_weight, 1.0), upto]).reshape(-1)
-    quantiles: Floats = np.interp(levels * (upto[-1] + 1), ranks, np.repeat(values[order], 2))
-    return quantiles
+    return np.asarray(np.interp(levels * (upto[-1] + 1), ranks, np.repeat(values[order], 2)))
 
 
 def weighted_median(values: Floats, weight: Floats | None) -> float:
@@ -559,15 +558,13 @@ class QuantileRecalibrator(DistributionMap):
     def levels_(self) -> Floats:
         """Levels of the quantiles."""
         check_is_fitted(self)
-        levels: Floats = self.map_.levels
-        return levels
+        return np.asarray(self.map_.levels)
 
     @property
     def shifts_(self) -> Floats:
         """Shift of each level."""
         check_is_fitted(self)
-        shifts: Floats = self.map_.shifts
-        return shifts
+        return np.asarray(self.map_.shifts)
 
     def _recalibrate(self, forecast: Any) -> Quantiles:
         """Return the recalibrated forecasts as quantiles."""

@@ -212,8 +212,7 @@ class Segments:
 
     def log_slope(self, score: Floats) -> Floats:
         """Return the logarithm of the slope; at a point, that of the line to its right."""
-        slope: Floats = np.log(np.diff(self.y) / np.diff(self.x))[self._piece(score)]
-        return slope
+        return np.asarray(np.log(np.diff(self.y) / np.diff(self.x))[self._piece(score)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,8 +375,7 @@ class Shifts:
         return bool((np.diff(self.shifts) >= 0).all())
 
     def __call__(self, score: Floats) -> Floats:
-        shifted: Floats = score + self.shifts[_kernels.locate(self.edges, score)]
-        return shifted
+        return np.asarray(score + self.shifts[_kernels.locate(self.edges, score)])
 
     def formula(self, x: Expression) -> Expression:
         return x + x.look_up(self.edges, self.shifts)
@@ -479,8 +477,7 @@ class SinhArcsinh:
         array
             One value per score.
         """
-        values: Floats = np.sinh(self.tails * np.arcsinh((score - self.location) / self.scale) - self.skewness)
-        return values
+        return np.asarray(np.sinh(self.tails * np.arcsinh((score - self.location) / self.scale) - self.skewness))
 
     def inverse(self, value: Floats) -> Floats:
         """Return the scores that the map gives these values.
@@ -495,8 +492,7 @@ class SinhArcsinh:
         array
             One score per value.
         """
-        scores: Floats = self.location + self.scale * np.sinh((np.arcsinh(value) + self.skewness) / self.tails)
-        return scores
+        return np.asarray(self.location + self.scale * np.sinh((np.arcsinh(value) + self.skewness) / self.tails))
 
     def log_slope(self, score: Floats) -> Floats:
         """Return the logarithm of the slope.
@@ -514,8 +510,7 @@ class SinhArcsinh:
         x = (score - self.location) / self.scale
         inner = self.tails * np.arcsinh(x) - self.skewness
         twice_cosh = np.logaddexp(inner, -inner)  # its logarithm, without overflow
-        slope: Floats = math.log(self.tails / self.scale) + twice_cosh - math.log(2) - 0.5 * np.log1p(x**2)
-        return slope
+        return np.asarray(math.log(self.tails / self.scale) + twice_cosh - math.log(2) - 0.5 * np.log1p(x**2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -590,8 +585,7 @@ def between(score: Floats, start: Any) -> Floats:
     """
     below, above = score[start[1:] - 1], score[start[1:]]
     middle = below / 2 + above / 2  # halved first: the sum of two large scores is infinite
-    edges: Floats = np.where(middle > below, middle, above)
-    return edges
+    return np.asarray(np.where(middle > below, middle, above))
 
 
 def _freeze(map_: Any, *names: str) -> None:

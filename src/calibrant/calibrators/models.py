@@ -123,8 +123,7 @@ def apply_calibrator(calibrator: Calibrator | None, scores: Floats) -> Floats:
     """Return probabilities of all classes, calibrated unless `calibrator` is None."""
     if calibrator is None:
         return class_columns(scores)
-    probabilities: Floats = calibrator.predict_proba(_as_taken(calibrator, scores))
-    return probabilities
+    return np.asarray(calibrator.predict_proba(_as_taken(calibrator, scores)))
 
 
 def class_columns(scores: Floats) -> Floats:

@@ -585,8 +585,7 @@ class Multicalibrator(ModelOnFeatures):
         if self.estimator is not None:
             if scores is not None:
                 raise InputError("scores must not be given if there is a classifier; got both.", argument="scores")
-            calibrated: Floats = self.calibrator_(X, response(self.estimator_, X, self._method, self.classes_))
-            return calibrated
+            return np.asarray(self.calibrator_(X, response(self.estimator_, X, self._method, self.classes_)))
         if scores is None:
             raise InputError("scores must be given, as in the fit; they are missing.", argument="scores")
         column = _columns.scores(_columns.read(scores, "scores"))
@@ -635,8 +634,7 @@ class Multicalibrator(ModelOnFeatures):
             One row per row of `X`.
         """
         likely = (self(X, scores) > 0.5).astype(int)
-        labels: NDArray[Any] = self.classes_[likely]
-        return labels
+        return np.asarray(self.classes_[likely])
 
     def to_state(self) -> dict[str, Any]:
         """Return the fitted models as plain data for JSON.

@@ -166,8 +166,7 @@ class ProbabilityMap(PredictsClasses, Calibrator):
         for note in notes:
             if note.code == "clipped":
                 warnings.warn(note.text, CalibrantWarning, stacklevel=2)
-        calibrated: Floats = self.map_(matrix)
-        return calibrated
+        return np.asarray(self.map_(matrix))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the same as a call.

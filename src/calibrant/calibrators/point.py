@@ -277,8 +277,7 @@ class PointMap(RegressorMixin, Calibrator):  # type: ignore[misc]
         check_is_fitted(self)
         column = _columns.finite(_columns.read(X, "X", hint=ONE_COLUMN))
         _columns.refuse_missing([column])
-        recalibrated: Floats = self.map_(column.values)
-        return recalibrated
+        return np.asarray(self.map_(column.values))
 
     def __call__(self, prediction: Column) -> Floats:
         """Return the same as `predict`.

@@ -182,8 +182,7 @@ class ProportionThreshold(ModelOnFeatures):
         """
         check_is_fitted(self)
         scores = response(self.estimator_, X, self._method, self.classes_)
-        labels: NDArray[Any] = self.classes_[_choose(scores, self._rule)]
-        return labels
+        return np.asarray(self.classes_[_choose(scores, self._rule)])
 
 
 def _target_shares(target: Mapping[Any, float] | None, code: Ints, weight: Floats, classes: list[Any]) -> Floats:
@@ -403,8 +402,7 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
             _columns.check_lengths([_columns.ColumnData("X", scores), *columns])
         for key, rows in observed_groups(columns) if columns else []:
             code[rows] = _choose(scores[rows], self.group_rules_.get(key, self.rule_))
-        labels: NDArray[Any] = self.classes_[code]
-        return labels
+        return np.asarray(self.classes_[code])
 
     def predict(self, X: Any, *, by: Any = None) -> NDArray[Any]:
         """Return the same as a call.
@@ -505,8 +503,7 @@ def _matrix(forecast: Any) -> Floats:
         return forecast.matrix
     column = _columns.finite(forecast)
     _columns.refuse_missing([column])
-    values: Floats = column.values
-    return values
+    return np.asarray(column.values)
 
 
 def _choose(scores: Floats, rule: Rule) -> Ints:

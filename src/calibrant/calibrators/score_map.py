@@ -116,8 +116,7 @@ class ScoreMap(PredictsClasses, Calibrator):
         array of shape (n,)
         """
         values = self._read_scores(score)
-        calibrated: Floats = self.map_(values)
-        return calibrated
+        return np.asarray(self.map_(values))
 
     def _read_scores(self, score: Column) -> Floats:
         """Read scores of the fitted map's domain, none missing."""
@@ -128,8 +127,7 @@ class ScoreMap(PredictsClasses, Calibrator):
         for note in column.notes:
             if note.code == "clipped":
                 warnings.warn(note.text, CalibrantWarning, stacklevel=3)
-        values: Floats = column.values
-        return values
+        return np.asarray(column.values)
 
     def predict_proba(self, X: Column) -> Floats:
         """Return the probabilities of both classes, in the order of `classes_`.

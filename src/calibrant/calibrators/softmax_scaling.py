@@ -45,14 +45,12 @@ class _SoftmaxScaling(ProbabilityMap):
     @property
     def weights_(self) -> Floats:
         """Matrix of weights."""
-        weights: Floats = self.map_.weights
-        return weights
+        return np.asarray(self.map_.weights)
 
     @property
     def biases_(self) -> Floats:
         """Bias of each class."""
-        biases: Floats = self.map_.biases
-        return biases
+        return np.asarray(self.map_.biases)
 
 
 class SoftmaxTemperature(_SoftmaxScaling):
@@ -512,8 +510,7 @@ class Problem:
         inverse = np.linalg.inv(blocks)
 
         def solve(residual: Floats) -> Floats:
-            solved: Floats = np.einsum("jab,jb->ja", inverse, residual)
-            return solved
+            return np.asarray(np.einsum("jab,jb->ja", inverse, residual))
 
         step, residual = np.zeros_like(target), target.copy()
         scaled = solve(residual)

@@ -7,13 +7,13 @@ from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 
-from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, Note, check_option, check_share, join_notes
 from calibrant._support.formatting import p_text
 from calibrant._support.logistic import EPS, expit, log_likelihood, logit
 from calibrant._support.plain_data import plain
 from calibrant._support.roots import find_root
+from calibrant.inference.power import table_of_scores
 from calibrant.metrics.log_odds import Logits, count_clipped
 from calibrant.results.verdict import TestResult
 from calibrant.tables.rows import RowOptions
@@ -183,7 +183,9 @@ def estimate_event_rate(
     check_option("method", method, get_args(EventRateMethod))
     level = check_share("confidence_level", confidence_level)
     table = _read_reference(y_true, y_prob, rows)
-    new = _count(new_scores)
+    new = table_of_scores(new_scores, "new_scores")
+    if not len(new):
+        raise InputError("new_scores must have at least one row; got none.", argument="new_scores")
     if method == "bbse":
         cut = _youden_threshold(table) if threshold is None else check_share("threshold", threshold)
         value, low, high = _bbse(table, new, cut, level)
@@ -221,16 +223,6 @@ def _read_reference(y_true: Any, y_prob: Any, rows: RowOptions) -> ScoreTable:
             argument="sample_weight",
         )
     return table
-
-
-def _count(scores: Column) -> ScoreTable:
-    column = _columns.read(scores, "new_scores")
-    _columns.refuse_missing([column])
-    values = _columns.scores(column).values
-    if not values.size:
-        raise InputError("new_scores must have at least one row; got none.", argument="new_scores")
-    ones = np.ones(values.size, dtype=np.int64)
-    return ScoreTable.from_counts(values, ones, 0 * ones)
 
 
 def _em(table: ScoreTable, new: ScoreTable, level: float, *, recalibrate: bool) -> tuple[float, float, float]:
@@ -398,5 +390,4 @@ def _mixture_distance(shares: list[Floats], sizes: list[float]) -> float:
 
 def _kept(share: Floats, size: float) -> Floats:
     """Return shares with half a row more in each bin, for the covariance."""
-    found: Floats = (share * size + 0.5) / (size + 0.5 * share.size)
-    return found
+    return np.asarray((share * size + 0.5) / (size + 0.5 * share.size))

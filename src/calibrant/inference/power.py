@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from calibrant._kernels import binomial_pvalue
-from calibrant._support.arrays import Floats, Ints
+from calibrant._support import columns as _columns
+from calibrant._support.arrays import Column, Floats, Ints
 from calibrant._support.errors import InputError, check_count, check_share
 from calibrant._support.formatting import round_up
 from calibrant._support.plain_data import plain
-from calibrant._support.roots import find_root
+from calibrant._support.roots import find_root, first_integer
 from calibrant._support.workers import cached_property
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, SMALLEST_PROBABILITY
 from calibrant.inference.tails import noncentral_chi2_cdf
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 _MOST_ROWS_OF_A_BIN = 10**8  # beyond, the accuracy of the test is not known
+MOST_ROWS = 2**53  # more cannot be counted, so no plan needs them
+_NORMAL_INFORMATION = 1e5  # of a bin; with more, its log-odds error is taken as normal
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,8 +117,8 @@ def detectable(n: int, rate: float, *, alpha: float = 0.05, power: float = 0.8) 
 
     Examples
     --------
-    >>> found = detectable(100, 0.2)
-    >>> round(found.above, 3), round(found.below, 3)
+    >>> deviation = detectable(100, 0.2)
+    >>> round(deviation.above, 3), round(deviation.below, 3)
     (0.125, 0.1)
     """
     check_count("n", n, _MOST_ROWS_OF_A_BIN)
@@ -139,17 +142,8 @@ def _rejections(n: int, rate: float, alpha: float) -> tuple[int, int]:
         one: Ints = np.array([k])
         return bool(binomial_pvalue(one, np.array([n]), np.array([rate]))[0] <= alpha)
 
-    middle = min(n, int((n + 1) * rate))  # the mode, whose p-value is 1
-    low, high = -1, middle  # rejected at and below `low`, accepted at `high`
-    while high - low > 1:
-        k = (low + high) // 2
-        low, high = (k, high) if rejects(k) else (low, k)
-    last_low = low
-    low, high = middle, n + 1
-    while high - low > 1:
-        k = (low + high) // 2
-        low, high = (low, k) if rejects(k) else (k, high)
-    return last_low, high
+    mode = min(n, int((n + 1) * rate))  # its p-value is 1
+    return first_integer(-1, mode, lambda k: not rejects(k)) - 1, first_integer(mode, n + 1, rejects)
 
 
 def _root(n: int, last_low: int, first_high: int, rate: float, end: float, power: float) -> float:
@@ -164,10 +158,6 @@ def _root(n: int, last_low: int, first_high: int, rate: float, end: float, power
     if missing(rate) <= 0:
         return rate
     return find_root(missing, rate, end, xtol=1e-14, rtol=1e-14)
-
-
-MOST_ROWS = 2**53  # more cannot be counted, so no plan needs them
-_NORMAL_INFORMATION = 1e5  # of a bin; with more, its log-odds error is taken as normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +191,9 @@ class PlannedBins:
             third, fourth = np.array([1 - 2 * scores]), np.array([1 - 6 * scores * (1 - scores)])
             return cls(information / count, third, fourth, count)
         bins = LogOddsBins.from_table(scores, EqualInformation(count))
-        p, own = scores.score, bins.scores.information
-        third, fourth = (bins.total(own * factor) / bins.information for factor in (1 - 2 * p, 1 - 6 * p * (1 - p)))
+        p, information_of_rows = scores.score, bins.scores.information
+        factors = (1 - 2 * p, 1 - 6 * p * (1 - p))
+        third, fourth = (bins.total(information_of_rows * factor) / bins.information for factor in factors)
         return cls(information / len(bins), third, fourth, len(bins))
 
     @cached_property
@@ -244,12 +235,12 @@ class PlannedBins:
         for d in (margin, -margin):
             spread = np.exp((g**2 - h) * d**2 / 2 - g * d)  # V divided by the curvature at d
             moments.append((float(np.mean(spread)), float(np.mean(spread**2))))
-        found = []
+        largest = []
         for first, second in moments:
             scale = second / first
             whole = self.information * len(self) / scale
-            found.append(scale * _largest_statistic(whole, len(self) * first / scale, margin, alpha))
-        return min(found)
+            largest.append(scale * _largest_statistic(whole, len(self) * first / scale, margin, alpha))
+        return min(largest)
 
 
 def equivalence_power(scores: ScoreTable | float, information: float, margin: float, alpha: float) -> float:
@@ -315,7 +306,16 @@ def rows_to_decide(rows: float, information: float, margin: float, alpha: float)
     >>> rows_to_decide(1_000, 47.5, margin=0.1, alpha=0.05)
     42000
     """
-    each = information / rows
-    typical = (1 - math.sqrt(max(1 - 4 * each, 0.0))) / 2  # the score with this information
+    per_row = information / rows
+    typical = (1 - math.sqrt(max(1 - 4 * per_row, 0.0))) / 2  # the score with this information
     needed = information_needed(margin, alpha=alpha, power=0.8, scores=typical)
-    return None if needed / each > MOST_ROWS else round_up(max(needed / each - rows, 0.0))
+    return None if needed / per_row > MOST_ROWS else round_up(max(needed / per_row - rows, 0.0))
+
+
+def table_of_scores(scores: Column | None, name: str) -> ScoreTable:
+    """Return the table of scores whose outcomes are not known, as rows without events."""
+    column = _columns.read(scores, name)
+    _columns.refuse_missing([column])
+    values = _columns.scores(column).values
+    ones = np.ones(values.size, dtype=np.int64)
+    return ScoreTable.from_counts(values, ones, 0 * ones)

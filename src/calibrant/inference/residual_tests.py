@@ -150,8 +150,7 @@ def sums_by_cluster(cluster: Ints, labels: Ints, values: Any, n_labels: int) -> 
 def sum_covariance(sums: Floats) -> Floats:
     """Return the covariance of the column totals of independent rows."""
     away = sums - sums.mean(axis=0)
-    found: Floats = len(sums) / max(len(sums) - 1, 1) * away.T @ away
-    return found
+    return np.asarray(len(sums) / max(len(sums) - 1, 1) * away.T @ away)
 
 
 def share_covariance(sums: Floats) -> Floats:
@@ -161,8 +160,7 @@ def share_covariance(sums: Floats) -> Floats:
     variance too; the covariance around 0, which holds under calibration, makes ten clusters unable to reject. Their
     mean has the nominal level (docs/studies/regression_error_rates.csv).
     """
-    found: Floats = (sum_covariance(sums) + sums.T @ sums) / 2
-    return found
+    return np.asarray((sum_covariance(sums) + sums.T @ sums) / 2)
 
 
 def trace_of_square(matrix: Floats, degrees: float) -> float:

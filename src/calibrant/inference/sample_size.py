@@ -9,16 +9,16 @@ from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
-from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, check_share, is_number
 from calibrant._support.formatting import round_up
 from calibrant._support.logistic import expit
 from calibrant._support.plain_data import plain
+from calibrant._support.roots import first_integer
 from calibrant._support.workers import cached_property
 from calibrant.inference.binary_components import MIN_EVENTS
 from calibrant.inference.design import fine_bin_count
-from calibrant.inference.power import MOST_ROWS, information_needed
+from calibrant.inference.power import MOST_ROWS, information_needed, table_of_scores
 from calibrant.inference.tails import noncentral_chi2_cdf
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
@@ -36,7 +36,11 @@ __all__ = [
     "validation_rows",
 ]
 
-_MOST_ROWS = 2**53
+_LARGEST = 2.0  # deviation: odds 7.4 times as large
+Kind = Literal["shift", "slope"]
+
+# Criteria of an external validation, and the field of `ValidationPrecision` with the width of each.
+_CRITERIA = {"O/E": "oe_ratio", "calibration slope": "slope", "AUC": "auc", "net benefit": "net_benefit"}
 
 
 @dataclass(frozen=True)
@@ -114,22 +118,22 @@ def validation_rows(
 ) -> dict[str, int | None]:
     """Return the rows that each criterion needs; None where the expected scores do not determine it."""
     rate, z = float(share @ score), precision.quantile
-    found: dict[str, int | None] = {}
+    needed: dict[str, int | None] = {}
     if precision.oe_ratio is not None:
-        found["O/E"] = oe_rows(rate, precision.oe_ratio, z)
+        needed["O/E"] = oe_rows(rate, precision.oe_ratio, z)
     if precision.slope is not None:
-        found["calibration slope"] = slope_rows(score, share, precision.slope, z) if has_spread else None
+        needed["calibration slope"] = slope_rows(score, share, precision.slope, z) if has_spread else None
     if precision.auc is not None:
         expected = precision.expected_auc or (_expected_auc(score, share) if has_spread else None)
-        found["AUC"] = None if expected is None else auc_rows(expected, rate, precision.auc, z)
+        needed["AUC"] = None if expected is None else auc_rows(expected, rate, precision.auc, z)
     if precision.net_benefit is not None and precision.threshold is not None:
-        found["net benefit"] = None
+        needed["net benefit"] = None
         act, t = score >= precision.threshold, precision.threshold
         if has_spread and act.any():
             sensitivity = float(np.sum(share * score * act)) / rate
             specificity = 1 - float(np.sum(share * (1 - score) * act)) / (1 - rate)
-            found["net benefit"] = net_benefit_rows(sensitivity, specificity, rate, t, precision.net_benefit, z)
-    return found
+            needed["net benefit"] = net_benefit_rows(sensitivity, specificity, rate, t, precision.net_benefit, z)
+    return needed
 
 
 def oe_rows(rate: float, width: float, z: float) -> int:
@@ -168,7 +172,10 @@ def auc_rows(auc: float, rate: float, width: float, z: float) -> int:
         inner = 1 + half * (1 - auc) / (2 - auc) + half * auc / (1 + auc)
         return math.sqrt(max(auc * (1 - auc) * inner / (n**2 * rate * (1 - rate)), 0.0))
 
-    return _smallest(lambda n: 2 * z * error(n) <= width)
+    def refuse() -> NoReturn:
+        raise InputError("auc must be a width that fewer than 2**53 rows reach; it is too small.", argument="auc")
+
+    return _smallest(lambda n: 2 * z * error(n) <= width, refuse, start=2)
 
 
 def net_benefit_rows(
@@ -192,31 +199,14 @@ def _expected_auc(score: Floats, share: Floats) -> float:
     return float(np.sum(events * below) / (events.sum() * others.sum()))
 
 
-def _smallest(enough: Callable[[float], bool]) -> int:
-    """Return the smallest number of rows that is enough."""
-    low, high = 1, 2
+def _smallest(enough: Callable[[int], bool], refuse: Callable[[], NoReturn], start: int = 1) -> int:
+    """Return the smallest number of rows that is enough, from `start` on."""
+    low, high = start - 1, start
     while not enough(high):
         low, high = high, 2 * high
-        if high > _MOST_ROWS:
-            raise InputError("auc must be a width that fewer than 2**53 rows reach; it is too small.", argument="auc")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-def describe_rows(found: dict[str, int | None], precision: ValidationPrecision) -> Any:
-    """Return pairs of criterion and width, in the order of the results."""
-    widths = {
-        "O/E": precision.oe_ratio,
-        "calibration slope": precision.slope,
-        "AUC": precision.auc,
-        "net benefit": precision.net_benefit,
-    }
-    return [(name, widths[name], rows) for name, rows in found.items()]
-
-
-Kind = Literal["shift", "slope"]
+        if high > MOST_ROWS:
+            refuse()
+    return first_integer(low, high, enough)
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,8 +267,8 @@ class SampleSize:
         dict
             Numbers, text, lists and dicts, as ``json.dumps`` takes them.
         """
-        found = plain(self, skip=("precision",))
-        return found if self.precision is None else found | {"precision": asdict(self.precision)}
+        fields = plain(self, skip=("precision",))
+        return fields if self.precision is None else fields | {"precision": asdict(self.precision)}
 
     @property
     def validation_rows(self) -> int | None:
@@ -286,8 +276,8 @@ class SampleSize:
 
         An event rate alone determines the rows for O/E only, so it is None there: ``validation`` has each criterion.
         """
-        found = list(self.validation.values())
-        return None if not found or None in found else max(rows for rows in found if rows is not None)
+        known = [rows for rows in self.validation.values() if rows is not None]
+        return max(known) if known and len(known) == len(self.validation) else None
 
     def __repr__(self) -> str:
         return "\n".join(self._sentences())
@@ -300,27 +290,21 @@ class SampleSize:
         off = f"odds that are off by {_percent(self.deviation)}"
         if self.kind == "slope":
             off = f"a slope of {1 - self.deviation:g} or {1 + self.deviation:g}"
-        found = [
+        sentences = [
             f"To detect {off} {power}: {self._sizes(self.detect)}.",
             f"To show that the odds of a calibrated model are accurate to within {_percent(self.margin)} {power}: "
             f"{self._sizes(self.equivalence)}.",
         ]
-        found += self._validation_sentences()
-        return [*found, self._limits_sentence()] if self.at_least else found
-
-    def _limits_sentence(self) -> str:
-        which = "The rows to detect and to show" if self.validation else "These"
-        return f"{which} are lower limits: scores with spread need more rows."
-
-    def _validation_sentences(self) -> list[str]:
-        if self.precision is None:
-            return []
-        level = f"{100 * self.precision.confidence_level:g} % interval"
-        found = []
-        for name, width, rows in describe_rows(dict(self.validation), self.precision):
-            need = "needs expected scores" if rows is None else self._sizes(rows)
-            found.append(f"For a {level} of {name} of width {width:g}: {need}.")
-        return found
+        if self.precision is not None:
+            level = f"{100 * self.precision.confidence_level:g} % interval"
+            for name, rows in self.validation.items():
+                width = getattr(self.precision, _CRITERIA[name])
+                need = "needs expected scores" if rows is None else self._sizes(rows)
+                sentences.append(f"For a {level} of {name} of width {width:g}: {need}.")
+        if self.at_least:
+            which = "The rows to detect and to show" if self.validation else "These"
+            sentences.append(f"{which} are lower limits: scores with spread need more rows.")
+        return sentences
 
     def _sizes(self, rows: int) -> str:
         rounded = round_up(rows)
@@ -445,14 +429,15 @@ class _Expected:
         if event_rate is not None:
             check_share("event_rate", event_rate)
             return cls(ScoreTable.from_counts([float(event_rate)], [1], [0]), has_spread=False)
-        found = cls(scores if isinstance(scores, ScoreTable) else _count(scores), has_spread=True)
-        if not len(found.table) or not found.information > 0:
+        table = scores if isinstance(scores, ScoreTable) else table_of_scores(scores, "scores")
+        expected = cls(table, has_spread=True)
+        if not len(table) or not expected.information > 0:
             raise InputError(
                 "scores must have a score between 0 and 1; got none.",
                 hint="Pass the scores of a validation set.",
                 argument="scores",
             )
-        return found
+        return expected
 
     @property
     def shape(self) -> ScoreTable | float:
@@ -461,8 +446,7 @@ class _Expected:
 
     @cached_property
     def share(self) -> Floats:
-        found: Floats = self.table.n / float(self.table.n.sum())
-        return found
+        return np.asarray(self.table.n / float(self.table.n.sum()))
 
     @cached_property
     def event_rate(self) -> float:
@@ -491,20 +475,10 @@ class _Expected:
         """Return the true probabilities of events if scores deviate."""
         x = log_odds.logits(self.table.score)
         if kind == "shift":
-            shifted: Floats = expit(x + deviation)
-            return shifted
+            return np.asarray(expit(x + deviation))
         one = np.zeros(1, dtype=np.int64)
         steep = (1 + deviation) * x
-        moved: Floats = expit(steep + log_odds.offsets(steep, self.share, np.array([self.event_rate]), one)[0])
-        return moved
-
-
-def _count(scores: Column | ScoreTable | None) -> ScoreTable:
-    column = _columns.read(scores, "scores")
-    _columns.refuse_missing([column])
-    values = _columns.scores(column).values
-    ones = np.ones(values.size, dtype=np.int64)
-    return ScoreTable.from_counts(values, ones, 0 * ones)
+        return np.asarray(expit(steep + log_odds.offsets(steep, self.share, np.array([self.event_rate]), one)[0]))
 
 
 def _rows_to_detect(expected: _Expected, deviation: float, alpha: float, power: float, kind: Kind) -> int:
@@ -520,15 +494,7 @@ def _rows_to_detect(expected: _Expected, deviation: float, alpha: float, power: 
             return True
         return expected.has_spread and any(_bin_power(expected, truth, rows, n, level) >= power for n in counts)
 
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-        if high > MOST_ROWS:
-            _refuse("deviation", abs(deviation))
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return _smallest(enough, lambda: _refuse("deviation", abs(deviation)))
 
 
 def _large_power(expected: _Expected, truth: Floats) -> Callable[[int, float], float]:
@@ -596,9 +562,6 @@ def _refuse(name: str, value: float) -> NoReturn:
         argument=name,
         value=value,
     )
-
-
-_LARGEST = 2.0  # odds 7.4 times as large
 
 
 def _check_kind(kind: str, expected: _Expected, deviation: float) -> None:

@@ -11,9 +11,9 @@ from calibrant._support.arrays import Column, Floats, true_runs
 from calibrant._support.errors import InputError, Note, check_count, check_sequence, check_share, join_notes
 from calibrant._support.formatting import p_text
 from calibrant._support.logistic import EPS, expit, logit
-from calibrant._support.plain_data import columns, frame_from_columns, plain
+from calibrant._support.plain_data import columns, plain
 from calibrant._support.roots import find_root
-from calibrant.inference.curves.calibration_curves import curve_grid
+from calibrant.inference.curves.calibration_curves import CurveResult, curve_grid
 from calibrant.inference.curves.fitted_curves import fit_columns, fit_logistic
 from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import read_rows
@@ -29,7 +29,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationBelt:
+class CalibrationBelt(CurveResult):
     """The calibration belt and its test; see `calibration_belt`.
 
     Attributes
@@ -112,25 +112,10 @@ class CalibrationBelt:
         """
         if level not in self.limits:
             raise InputError(f"level must be one of {sorted(self.limits)}; got {level!r}.", argument="level")
-        (low, high), found = self.limits[level], []
-        for side, outside in (("above", low > self.diagonal), ("below", high < self.diagonal)):
-            found += [(float(self.score[a]), float(self.score[z - 1]), side) for a, z in true_runs(outside)]
-        return sorted(found)
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per point of the grid.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        return frame_from_columns({name: column.tolist() for name, column in self._columns().items()}, backend)
+        low, high = self.limits[level]
+        sides = {"above": low > self.diagonal, "below": high < self.diagonal}
+        runs = [(side, first, last) for side, outside in sides.items() for first, last in true_runs(outside)]
+        return sorted((float(self.score[first]), float(self.score[last - 1]), side) for side, first, last in runs)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON.
@@ -143,28 +128,11 @@ class CalibrationBelt:
         parts = {"test": self.test.to_dict(), "errors": plain(self.errors)}
         return plain(self, skip=("limits", "test", "errors")) | columns(self._columns()) | parts
 
-    def plot(self, **options: Any) -> Any:
-        """Draw the belt; options as for `calibrant.plots.CalibrationCurveDisplay.plot`.
-
-        Parameters
-        ----------
-        **options
-            Those of `calibrant.plots.CalibrationCurveDisplay.plot`.
-
-        Returns
-        -------
-        CalibrationCurveDisplay
-            The display, drawn.
-        """
-        from calibrant.plots import CalibrationCurveDisplay
-
-        return CalibrationCurveDisplay({"model": self}).plot(**options)
-
     def _columns(self) -> dict[str, Floats]:
-        found = {"score": self.score, "estimate": self.estimate}
+        columns = {"score": self.score, "estimate": self.estimate}
         for level, (low, high) in sorted(self.limits.items()):
-            found |= {f"low_{100 * level:g}": low, f"high_{100 * level:g}": high}
-        return found
+            columns |= {f"low_{100 * level:g}": low, f"high_{100 * level:g}": high}
+        return columns
 
     def __repr__(self) -> str:
         return f"CalibrationBelt(degree {self.degree}, {p_text(self.pvalue)})"
@@ -262,8 +230,8 @@ def calibration_belt(
     errors = smooth_errors(table, fit.at_scores, "belt")
     settings = fit.settings | {"threshold": threshold, "max_degree": max_degree}
     notes = join_notes(table.notes, fit.notes)
-    found = (limits, degree, test, errors, settings, table.size, notes, table.crowds_end)
-    return CalibrationBelt(grid, fit.probability(fit.value), *found)
+    estimate, end = fit.probability(fit.value), table.crowds_end
+    return CalibrationBelt(grid, estimate, limits, degree, test, errors, settings, table.size, notes, end)
 
 
 def _powers(x: Floats, degree: int) -> list[Floats]:
@@ -293,10 +261,10 @@ def _likelihood_ratios(design: Design, x: Floats, most: int) -> Iterator[float]:
     last, start = logistic.log_likelihood(x, n, k), [1.0, 0.0]
     for degree in range(1, most + 1):
         basis = _powers(x, degree)
-        found = fit_logistic(design, basis, start)
-        best = logistic.log_likelihood(found @ np.stack([*basis, np.ones(x.size)]), n, k)
+        coefficients = fit_logistic(design, basis, start)
+        best = logistic.log_likelihood(coefficients @ np.stack([*basis, np.ones(x.size)]), n, k)
         yield max(2 * (best - last), 0.0)
-        last, start = best, [*found[:-1], 0.0, found[-1]]
+        last, start = best, [*coefficients[:-1], 0.0, coefficients[-1]]
 
 
 def _score_statistics(design: Design, x: Floats, most: int) -> Iterator[float]:
@@ -316,8 +284,7 @@ def _score_statistics(design: Design, x: Floats, most: int) -> Iterator[float]:
 def _power_statistic(design: Design, powers: Floats) -> float:
     """Return the robust score statistic of the last power at the fit of the others, to which it is made orthogonal."""
     table, lower = design.table, powers[:-1]
-    found = fit_logistic(design, list(lower[1:]))
-    q = expit(found @ np.stack([*lower[1:], lower[0]]))
+    q = expit(fit_logistic(design, list(lower[1:])) @ np.stack([*lower[1:], lower[0]]))
     weighted = lower * (table.n * q * (1 - q))
     free = powers[-1] - np.linalg.lstsq(weighted @ lower.T, weighted @ powers[-1], rcond=None)[0] @ lower
     variance = float(design.score_covariance(free[None], q)[0, 0])
@@ -379,13 +346,11 @@ def _joint_tail(total: Floats, count: int, least: float) -> Floats:
     from scipy.special import ndtr
 
     if count == 0:
-        found: Floats = np.exp(-np.maximum(total, 0.0) / 2)
-        return found
+        return np.asarray(np.exp(-np.maximum(total, 0.0) / 2))
     end = np.sqrt(np.maximum(total - (count - 1) * least**2, least**2))
     half = (end - least) / 2
     u = least + half[:, None] * (1 + _NODES)
     density = 2 * np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi)
     inner = _joint_tail((total[:, None] - u**2).ravel(), count - 1, least).reshape(u.shape)
     others = (2 * ndtr(-least)) ** (count - 1)
-    beyond: Floats = half * np.sum(_WEIGHTS * density * inner, axis=1) + others * 2 * ndtr(-end)
-    return beyond
+    return np.asarray(half * np.sum(_WEIGHTS * density * inner, axis=1) + others * 2 * ndtr(-end))

@@ -37,8 +37,47 @@ _PURPOSE = 2  # of the random stream; the replicates of the bootstrap and the nu
 _POINTS = 51  # of the grid at equal shares of the rows, and as many at equal distances
 
 
+class CurveResult:
+    """The base of calibration curves and belts: their columns as a frame, and their diagram."""
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return one row per point of the grid.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
+        return frame_from_columns({name: column.tolist() for name, column in self._columns().items()}, backend)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the curve; options as for `calibrant.plots.CalibrationCurveDisplay.plot`.
+
+        Parameters
+        ----------
+        **options
+            Those of `calibrant.plots.CalibrationCurveDisplay.plot`.
+
+        Returns
+        -------
+        CalibrationCurveDisplay
+            The display, drawn.
+        """
+        from calibrant.plots import CalibrationCurveDisplay
+
+        return CalibrationCurveDisplay(dict[str, Any](model=self)).plot(**options)
+
+    def _columns(self) -> dict[str, Floats]:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationCurve:
+class CalibrationCurve(CurveResult):
     """A calibration curve with its bands; see `calibration_curve`.
 
     Attributes
@@ -102,25 +141,10 @@ class CalibrationCurve:
     @property
     def bands(self) -> dict[str, tuple[Floats, Floats]]:
         """The bands by name, from the widest to the narrowest."""
-        found = {f"{100 * self.level:g} % simultaneous band": (self.low, self.high)}
+        bands = {f"{100 * self.level:g} % simultaneous band": (self.low, self.high)}
         if self.pointwise_low is not None and self.pointwise_high is not None:
-            found[f"{100 * self.level:g} % pointwise band"] = (self.pointwise_low, self.pointwise_high)
-        return found
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per point of the grid.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        return frame_from_columns({name: column.tolist() for name, column in self._columns().items()}, backend)
+            bands[f"{100 * self.level:g} % pointwise band"] = (self.pointwise_low, self.pointwise_high)
+        return bands
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON.
@@ -132,28 +156,9 @@ class CalibrationCurve:
         """
         return plain(self, skip=("errors",)) | columns(self._columns()) | {"errors": plain(self.errors)}
 
-    def plot(self, **options: Any) -> Any:
-        """Draw the curve; options as for `calibrant.plots.CalibrationCurveDisplay.plot`.
-
-        Parameters
-        ----------
-        **options
-            Those of `calibrant.plots.CalibrationCurveDisplay.plot`.
-
-        Returns
-        -------
-        CalibrationCurveDisplay
-            The display, drawn.
-        """
-        from calibrant.plots import CalibrationCurveDisplay
-
-        return CalibrationCurveDisplay({"model": self}).plot(**options)
-
     def _columns(self) -> dict[str, Floats]:
-        found = {"score": self.score, "estimate": self.estimate, "low": self.low, "high": self.high}
-        if self.pointwise_low is not None and self.pointwise_high is not None:
-            found |= {"pointwise_low": self.pointwise_low, "pointwise_high": self.pointwise_high}
-        return found
+        names = ("score", "estimate", "low", "high", "pointwise_low", "pointwise_high")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def __repr__(self) -> str:
         inside = "contains" if self.contains_diagonal else "does not contain"
@@ -313,8 +318,8 @@ def _with_bands(
     notes = join_notes(table.notes, (*fit.notes, *_outside(fit.estimate, bands[0], bands[1])))
     errors = smooth_errors(table, fit.at_scores, "loess" if method == "local" else method)
     settings = fit.settings | {"multiple": whole, "n_resamples": n_resamples}
-    found: tuple[Any, ...] = (level, method, errors, settings, table.size, notes, table.crowds_end)
-    return CalibrationCurve(grid, fit.estimate, *bands, *found)
+    shared: tuple[Any, ...] = (level, method, errors, settings, table.size, notes, table.crowds_end)
+    return CalibrationCurve(grid, fit.estimate, *bands, *shared)
 
 
 def _outside(estimate: Floats, low: Floats, high: Floats) -> tuple[Note, ...]:
@@ -332,12 +337,12 @@ def supremum_quantile(
     `factor` is a root of the covariance. With finite degrees of freedom the vector is multivariate Student.
     """
     error = np.sqrt(np.sum(factor**2, axis=1, keepdims=True))
-    known = error[:, 0] > 0
-    if not known.any():
+    varies = error[:, 0] > 0
+    if not varies.any():
         return 0.0
     rng = Stream(stream_key(seed_sequence(random_state), _PURPOSE), 0).generator()
     draws = rng.standard_normal((n_resamples, factor.shape[1]))
-    largest = np.abs(draws @ (factor[known] / error[known]).T).max(axis=1)
+    largest = np.abs(draws @ (factor[varies] / error[varies]).T).max(axis=1)
     if np.isfinite(degrees):
         largest /= np.sqrt(rng.chisquare(degrees, n_resamples) / degrees)
     return float(np.quantile(largest, level))
@@ -351,8 +356,8 @@ def _isotonic(design: Design, grid: Floats, level: float) -> CalibrationCurve:
     errors = smooth_errors(table, at_scores, "isotonic")
     exact = design.is_independent
     band = isotonic_band(table, grid, level) if exact else robust_isotonic_band(design, grid, level)
-    found: tuple[Any, ...] = (level, "isotonic", errors, {}, table.size, table.notes, table.crowds_end)
-    return CalibrationCurve(grid, estimate, *band, None, None, *found)
+    shared: tuple[Any, ...] = (level, "isotonic", errors, {}, table.size, table.notes, table.crowds_end)
+    return CalibrationCurve(grid, estimate, *band, None, None, *shared)
 
 
 def curve_grid(table: ScoreTable, at: Column | None) -> Floats:
@@ -364,10 +369,9 @@ def curve_grid(table: ScoreTable, at: Column | None) -> Floats:
     upto = np.cumsum(table.n, dtype=np.float64)
     ranks = np.searchsorted(upto, np.linspace(0, 1, _POINTS) * upto[-1] * (1 - 1e-12))
     even = np.linspace(table.score[0], table.score[-1], _POINTS)
-    found = np.union1d(table.score[np.minimum(ranks, len(table) - 1)], even)
+    points = np.union1d(table.score[np.minimum(ranks, len(table) - 1)], even)
     # Points that differ only by rounding are one point.
-    distinct: Floats = found[np.append(True, np.diff(found) > 1e-12)]
-    return distinct
+    return np.asarray(points[np.append(True, np.diff(points) > 1e-12)])
 
 
 _MOST_GROUPS = 400
@@ -396,15 +400,14 @@ def _highest_lower_limits(n: Ints, k: Ints, tail: float) -> Floats:
     """Return for each group the highest lower limit of runs that end with it or before it."""
     from scipy.special import betaincinv
 
-    found = np.zeros(n.size)
+    limits = np.zeros(n.size)
     ends = np.flatnonzero(k > 0)
     rows, events = (np.concatenate([[0], np.cumsum(column)]) for column in (n, k))
     for end in ends:
         starts = ends[ends <= end]
         total, hits = rows[end + 1] - rows[starts], events[end + 1] - events[starts]
-        found[end] = float(betaincinv(hits, total - hits + 1, tail).max())
-    highest: Floats = np.maximum.accumulate(found)
-    return highest
+        limits[end] = float(betaincinv(hits, total - hits + 1, tail).max())
+    return np.asarray(np.maximum.accumulate(limits))
 
 
 def robust_isotonic_band(design: Design, at: Floats, level: float) -> tuple[Floats, Floats]:
@@ -422,9 +425,9 @@ def robust_isotonic_band(design: Design, at: Floats, level: float) -> tuple[Floa
     tail = (1 - level) / (start.size * (start.size + 1))
     rate, size = _effective_runs(design, start, tail)
     events = rate * size
-    known = np.triu(np.ones(rate.shape, dtype=bool))
-    lower = np.where(known & (events > 0), betaincinv(np.maximum(events, 1e-300), size - events + 1, tail), 0.0)
-    upper = np.where(known & (events < size), betaincinv(events + 1, np.maximum(size - events, 1e-300), 1 - tail), 1.0)
+    exists = np.triu(np.ones(rate.shape, dtype=bool))
+    lower = np.where(exists & (events > 0), betaincinv(np.maximum(events, 1e-300), size - events + 1, tail), 0.0)
+    upper = np.where(exists & (events < size), betaincinv(events + 1, np.maximum(size - events, 1e-300), 1 - tail), 1.0)
     lowest = np.maximum.accumulate(lower.max(axis=0))
     highest = np.minimum.accumulate(upper.min(axis=1)[::-1])[::-1]
     return _at_points(lowest, highest, first, last, at)
@@ -455,17 +458,15 @@ def _run_sums(column: Floats | Ints) -> Floats:
     """Return the sum from group i to group j at [i, j]; sums of empty runs, below the diagonal, are the first value."""
     # Each run is added up by itself: differences of sums would lose small weights beside huge ones.
     every = np.triu(np.tile(np.asarray(column, dtype=np.float64), (column.size, 1)))
-    found: Floats = np.where(np.triu(np.ones(every.shape, dtype=bool)), np.cumsum(every, axis=1), column[0])
-    return found
+    return np.asarray(np.where(np.triu(np.ones(every.shape, dtype=bool)), np.cumsum(every, axis=1), column[0]))
 
 
 def _mean_weights(table: ScoreTable) -> Floats:
     """Return the mean weight of rows with the event and of others, each row counted by its weight; 1 for counts."""
     squares = event_squares(table)
     pairs = ((squares.sum(), table.k.sum()), ((row_squares(table) - squares).sum(), (table.n - table.k).sum()))
-    found = np.array([float(square / total) if total > 0 else float(table.n.max()) for square, total in pairs])
-    least: Floats = np.maximum(found, 1e-9 * found.max())  # squares of small weights are lost beside huge ones
-    return least
+    means = np.array([float(square / total) if total > 0 else float(table.n.max()) for square, total in pairs])
+    return np.asarray(np.maximum(means, 1e-9 * means.max()))
 
 
 def _run_variances(design: Design, start: Ints, rate: Floats) -> Floats:
@@ -474,8 +475,7 @@ def _run_variances(design: Design, start: Ints, rate: Floats) -> Floats:
     if design.rows is None:
         events = _run_sums(np.add.reduceat(event_squares(table), start))
         every = _run_sums(np.add.reduceat(row_squares(table), start))
-        found: Floats = events * (1 - rate) ** 2 + (every - events) * rate**2
-        return found
+        return np.asarray(events * (1 - rate) ** 2 + (every - events) * rate**2)
     label = np.searchsorted(start, design.rows.places[0], side="right") - 1
     weight = np.ones(label.size) if design.rows.weight is None else design.rows.weight.astype(np.float64)
     sums = [_cluster_sums(design, label, weight * column, start.size) for column in (design.rows.event, 1.0)]
@@ -498,9 +498,8 @@ def _cluster_sums(design: Design, label: Ints, value: Floats, groups: int) -> Fl
 def _distances(one: Floats, other: Floats) -> Floats:
     """Return at [i, j] the sum over clusters of the products of two sums from group i to group j."""
     products = one @ other.T
-    own = np.diag(products)
-    found: Floats = own[None, 1:] + own[:-1, None] - products[:-1, 1:] - products[1:, :-1].T
-    return found
+    alone = np.diag(products)
+    return np.asarray(alone[None, 1:] + alone[:-1, None] - products[:-1, 1:] - products[1:, :-1].T)
 
 
 def _at_points(lowest: Floats, highest: Floats, first: Floats, last: Floats, at: Floats) -> tuple[Floats, Floats]:

@@ -50,8 +50,7 @@ def knots(table: ScoreTable, x: Floats, n_knots: int) -> Floats:
     upto = np.cumsum(table.n, dtype=np.float64)
     shares = np.array(_SHARES[n_knots])
     if table.importance:
-        found = x[np.minimum(np.searchsorted(upto, shares * upto[-1] - 1e-12 * upto[-1]), x.size - 1)]
-        return np.unique(found)
+        return np.unique(x[np.minimum(np.searchsorted(upto, shares * upto[-1] - 1e-12 * upto[-1]), x.size - 1)])
     place = shares * (upto[-1] - 1)
     if upto[-1] < 100:
         place[[0, -1]] = min(4, upto[-1] - 1), max(upto[-1] - 5, 0)
@@ -76,8 +75,7 @@ def restricted_cubic_basis(x: Floats, at: Sequence[float] | Floats) -> list[Floa
         raise InputError(f"knots must be strictly increasing; got {t.tolist()}.", argument="knots")
 
     def cube(knot: float) -> Floats:
-        found: Floats = np.maximum(x - knot, 0.0) ** 3
-        return found
+        return np.asarray(np.maximum(x - knot, 0.0) ** 3)
 
     last, before = t[-1], t[-2]
     columns = [
@@ -126,30 +124,25 @@ class FittedCurve:
     @property
     def error(self) -> Floats:
         """Standard error at each point."""
-        found: Floats = np.sqrt(np.sum(self.factor**2, axis=1))
-        return found
+        return np.asarray(np.sqrt(np.sum(self.factor**2, axis=1)))
 
     def probability(self, value: Floats) -> Floats:
         """Return values of the scale as probabilities, clipped to [0, 1]."""
-        found: Floats = np.clip((1 + 2 * self.offset) * expit(value) - self.offset, 0.0, 1.0)
-        return found
+        return np.asarray(np.clip((1 + 2 * self.offset) * expit(value) - self.offset, 0.0, 1.0))
 
 
-def fit_most_knots(design: Design, at: Floats) -> FittedCurve:
+def fit_most_knots(design: Design, at: Floats, n_knots: int = _KNOTS) -> FittedCurve:
     """Fit the spline with 5 knots or, where the outcomes do not determine it, with 4 or 3."""
-    for n_knots in (_KNOTS, 4):
-        try:
-            found = fit_spline(design, at, n_knots)
-        except InputError:
-            continue
-        return found if n_knots == _KNOTS else replace(found, notes=(*found.notes, _fewer_knots(n_knots)))
-    found = fit_spline(design, at, 3)
-    return replace(found, notes=(*found.notes, _fewer_knots(3)))
-
-
-def _fewer_knots(n_knots: int) -> Note:
+    try:
+        fit = fit_spline(design, at, n_knots)
+    except InputError:
+        if n_knots == 3:
+            raise
+        return fit_most_knots(design, at, n_knots - 1)
+    if n_knots == _KNOTS:
+        return fit
     text = "Knots of the spline, fewer than 5 because a part of the curve would separate the outcomes: {count}."
-    return Note("fewer_knots", n_knots, text)
+    return replace(fit, notes=(*fit.notes, Note("fewer_knots", n_knots, text)))
 
 
 def fit_spline(design: Design, at: Floats, n_knots: int) -> FittedCurve:
@@ -233,8 +226,7 @@ def few_clusters(design: Design, parameters: int) -> tuple[float, float]:
 def covariance_root(covariance: Floats) -> Floats:
     """Return R with R @ R.T equal to a covariance, which may be singular."""
     size, axes = np.linalg.eigh((covariance + covariance.T) / 2)
-    found: Floats = axes * np.sqrt(np.maximum(size, 0.0))
-    return found
+    return np.asarray(axes * np.sqrt(np.maximum(size, 0.0)))
 
 
 _POINTS = 201  # between which straight lines give the curve at the scores
@@ -269,7 +261,7 @@ def fit_local(design: Design, at: Floats, span: float, degree: int) -> FittedCur
     slope = 1 / (rate + offset) + 1 / (1 - rate + offset)
     inflation, degrees = few_clusters(design, pilot.n_parameters)
     factor = _floored(covariance_root(variance * inflation), design, grouped, inner + correction, pilot)
-    found = FittedCurve(
+    curve = FittedCurve(
         np.clip(estimate, 0.0, 1.0),
         np.log((rate + offset) / (1 - rate + offset)) + slope * added,
         slope[:, None] * factor,
@@ -279,10 +271,10 @@ def fit_local(design: Design, at: Floats, span: float, degree: int) -> FittedCur
         () if pilot.basis else (Note("no_pilot", 1, _NO_PILOT),),
         offset,
     )
-    return _with_spline_band(found, design, at)
+    return _with_spline_band(curve, design, at)
 
 
-def _with_spline_band(found: FittedCurve, design: Design, at: Floats) -> FittedCurve:
+def _with_spline_band(curve: FittedCurve, design: Design, at: Floats) -> FittedCurve:
     """Return the curve with the band of a spline where one outcome is rare and determines one.
 
     The band of local regression is normal on a scale that suits many rows; with few it covers too little.
@@ -291,14 +283,14 @@ def _with_spline_band(found: FittedCurve, design: Design, at: Floats) -> FittedC
     unit = float(row_squares(table).sum()) / float(table.size)
     rarer = int(min(float(table.positives), float(table.size - table.positives)) / unit)
     if rarer >= _FEW_ROWS:
-        return found
+        return curve
     try:
         spline = fit_most_knots(design, at)
     except InputError:
-        return found
-    notes = (*found.notes, Note("spline_band", rarer, _SPLINE_BAND))
+        return curve
+    notes = (*curve.notes, Note("spline_band", rarer, _SPLINE_BAND))
     return replace(
-        found, value=spline.value, factor=spline.factor, degrees=spline.degrees, offset=spline.offset, notes=notes
+        curve, value=spline.value, factor=spline.factor, degrees=spline.degrees, offset=spline.offset, notes=notes
     )
 
 
@@ -330,11 +322,11 @@ class _Pilot:
         x = logit(table.score, EPS)
         for inner in (*(knots(table, x, count) for count in (5, 4, 3)), none):
             try:
-                found = fit_logistic(design, spline_columns(table.score, inner))
+                coefficients = fit_logistic(design, spline_columns(table.score, inner))
             except InputError:
                 continue
             columns = [spline_columns(score, inner) for score in (grouped.score, at, table.score)]
-            rates = (expit(found @ np.stack([*each, np.ones(each[0].size)])) for each in columns)
+            rates = (expit(coefficients @ np.stack([*basis, np.ones(basis[0].size)])) for basis in columns)
             return cls(inner, columns[0], columns[1], *rates)
         # Two events and two other rows more, of the mean weight, as Agresti and Coull add them to a proportion.
         unit = float(row_squares(table).sum()) / float(table.size)
@@ -386,5 +378,4 @@ def _floored(factor: Floats, design: Design, grouped: ScoreTable, weights: Float
         return factor
     least = np.sqrt(weights**2 @ (row_squares(grouped) * pilot.variance))
     error = np.sqrt(np.sum(factor**2, axis=1))
-    found: Floats = factor * np.where(error > 0, np.maximum(least / np.maximum(error, 1e-300), 1.0), 1.0)[:, None]
-    return found
+    return np.asarray(factor * np.where(error > 0, np.maximum(least / np.maximum(error, 1e-300), 1.0), 1.0)[:, None])

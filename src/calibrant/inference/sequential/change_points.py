@@ -141,8 +141,8 @@ class ChangePoint:
     >>> import calibrant as cb
     >>> from calibrant.inference import WindowSums, change_point
     >>> tables = [cb.ScoreTable.from_counts([0.2], [500], [k]) for k in [100] * 5 + [160] * 5]
-    >>> found = change_point(WindowSums.from_tables(tables))
-    >>> found.index, found.low, found.high
+    >>> change = change_point(WindowSums.from_tables(tables))
+    >>> change.index, change.low, change.high
     (5, 5, 5)
     """
 
@@ -248,8 +248,8 @@ class Dispersion:
     >>> import calibrant as cb
     >>> from calibrant.inference import WindowSums, dispersion
     >>> tables = [cb.ScoreTable.from_counts([0.2], [500], [k]) for k in [60, 140, 80, 120] * 6]
-    >>> found = dispersion(WindowSums.from_tables(tables))
-    >>> found.ratio > 1, found.pvalue < 0.05
+    >>> windows = dispersion(WindowSums.from_tables(tables))
+    >>> windows.ratio > 1, windows.pvalue < 0.05
     (True, True)
     """
 
@@ -292,7 +292,7 @@ def dispersion(sums: WindowSums, *, window_effect: float = 0.0) -> Dispersion | 
     if len(full) < 2 * FEWEST_PAIRS + 1:
         return None
     pairings = [_Pairs.from_windows(full, start) for start in (0, 1)]
-    stated = min((pairs.test(window_effect) for pairs in pairings), key=lambda found: -found[1])
+    stated = min((pairs.test(window_effect) for pairs in pairings), key=lambda test: -test[1])
     none = max(pairs.test(0.0)[1] for pairs in pairings)
     effect = min(pairs.effect() for pairs in pairings) if none <= 0.05 else 0.0
     standard = (full.events - full.expected) / np.sqrt(full.information + window_effect**2 * full.squared)

@@ -385,11 +385,11 @@ class Evidence:
         Evidence
         """
         try:
-            found = cls._from_values(values)
+            evidence = cls._from_values(values)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError("values must be what Evidence.to_dict returned.", argument="values") from error
-        found._check()
-        return found
+        evidence._check()
+        return evidence
 
     @classmethod
     def _from_values(cls, values: dict[str, Any]) -> Self:
