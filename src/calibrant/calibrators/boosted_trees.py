@@ -332,14 +332,12 @@ class TreeRound:
     @classmethod
     def from_dict(cls, data: Any, n_codes: Sequence[int]) -> "TreeRound":
         """Return the round that `to_dict` describes; `n_codes` are those of the features without the log-odds."""
-        if not isinstance(data, Mapping) or set(data) != {"base", "cuts", "trees"}:
-            raise InputError("a round must have base, cuts and trees.")
-        cuts = cuts_from_list(data["cuts"])
-        trees = data["trees"]
+        base, cuts, trees = _fields(data, "a round", "base", "cuts", "trees")
+        cuts = cuts_from_list(cuts)
         if not isinstance(trees, list) or not all(isinstance(tree, list) and tree for tree in trees):
             raise InputError("trees must be lists of nodes.")
         sizes = [*n_codes, cuts.size + 1]
-        return cls(_number("base", data["base"]), cuts, [_tree(tree, sizes) for tree in trees])
+        return cls(_number("base", base), cuts, [_tree(tree, sizes) for tree in trees])
 
 
 def _depth(tree: Sequence[Node]) -> int:
@@ -393,6 +391,13 @@ def _runs(data: Any) -> list[tuple[int, int]]:
     return [(_index("a code", low), _index("a code", high)) for low, high in data]
 
 
+def _fields(data: Any, name: str, *fields: str) -> list[Any]:
+    """Return the values of the fields of an object, which has no others."""
+    if not isinstance(data, Mapping) or set(data) != set(fields):
+        raise InputError(f"{name} must have {', '.join(fields[:-1])} and {fields[-1]}.")
+    return [data[field] for field in fields]
+
+
 def _index(name: str, value: Any) -> int:
     if type(value) is not int or not 0 <= value < 2**31:
         raise InputError(f"{name} of a tree must be a whole number of at least 0; got {value!r}.")
@@ -429,12 +434,10 @@ class BoostedLogOdds:
     @classmethod
     def from_dict(cls, data: Any, n_codes: Sequence[int], n_rounds: int) -> "BoostedLogOdds":
         """Return the model that `to_dict` describes; anything else is an error."""
-        if not isinstance(data, Mapping) or set(data) != {"slope", "intercept", "scale", "rounds"}:
-            raise InputError("a model must have slope, intercept, scale and rounds.")
-        rounds = data["rounds"]
+        *numbers, rounds = _fields(data, "a model", "slope", "intercept", "scale", "rounds")
         if not isinstance(rounds, list) or len(rounds) != n_rounds:
             raise InputError(f"each model must have {n_rounds} rounds.")
-        slope, intercept, scale = (_number(name, data[name]) for name in ("slope", "intercept", "scale"))
+        slope, intercept, scale = map(_number, ("slope", "intercept", "scale"), numbers)
         return cls(slope, intercept, scale, tuple(TreeRound.from_dict(trees, n_codes) for trees in rounds))
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Argument, InputError
+from calibrant.calibrators.calibrator import need_target
 from calibrant.calibrators.isotonic import Isotonic
 from calibrant.calibrators.logit_scaling import Platt, Temperature
 from calibrant.calibrators.models import (
@@ -228,8 +229,7 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         -------
         self
         """
-        if y is None:
-            raise InputError("RecalibratedModel requires y to be passed, but the target y is None.", argument="y")
+        need_target(y, "RecalibratedModel")
         recalibrator = LinearRecalibrator() if self.recalibrator is None else self.recalibrator
         if not isinstance(recalibrator, PointMap):
             raise InputError(

@@ -18,10 +18,13 @@ __all__ = [
     "Calibrator",
     "PredictsClasses",
     "are_labels",
+    "check_column_count",
     "cross_fit",
     "label_array",
+    "need_target",
     "plain_labels",
     "plain_notes",
+    "refuse_beside_table",
     "restore_labels",
     "restore_notes",
 ]
@@ -132,6 +135,12 @@ class Calibrator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = self.takes == "column", self.takes == "classes"
+        tags.target_tags.required = True
+        return tags
+
 
 class PredictsClasses(ClassifierMixin):  # type: ignore[misc]
     """A classifier that predicts the most probable class."""
@@ -184,6 +193,28 @@ def cross_fit(
             fitted = clone(calibrator).fit(scores[rest], outcomes[rest], sample_weight=weight, **options)
             calibrated[fold] = fitted.map_(scores[fold])  # all scores were read: a fold has no domain of its own
     return calibrated
+
+
+def need_target(y: Any, owner: str, hint: str = "") -> None:
+    """Refuse a fit without outcomes, in the words of scikit-learn."""
+    if y is None:
+        raise InputError(f"{owner} requires y to be passed, but the target y is None.", hint=hint, argument="y")
+
+
+def refuse_beside_table(table: Any, *columns: Any) -> None:
+    """Refuse outcomes and weights beside a table, which holds both."""
+    if any(column is not None for column in columns):
+        text = (
+            f"y and sample_weight must not be given together with a {type(table).__name__}, which holds both; got them."
+        )
+        raise InputError(text, argument="y")
+
+
+def check_column_count(count: int, n_classes: int, hint: str = "") -> None:
+    """Check that there is one column for each class."""
+    if count != n_classes:
+        text = f"X must have one column for each of the {n_classes} classes; got {count}."
+        raise InputError(text, hint=hint, argument="X")
 
 
 def label_array(labels: list[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from calibrant._support.arrays import Floats, read_only
+from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
 from calibrant._support.logistic import EPS, check_eps
 from calibrant.calibrators import maps
@@ -328,11 +328,7 @@ def _maps(owner: Any, name: str) -> tuple[Any, ...]:
 
 
 def _numbers(name: str, values: Any) -> Floats:
-    try:
-        given = np.asarray(values)
-        array = given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} of a map of classes must hold numbers.") from error
-    if given.dtype.kind not in "iuf" or not (np.abs(array) <= _LARGEST).all():
+    array = maps.numbers(values, name, "a map of classes")
+    if not (np.abs(array) <= _LARGEST).all():
         raise InputError(f"{name} of a map of classes must hold finite numbers of at most {_LARGEST:g} in size.")
-    return np.asarray(read_only(array))
+    return array

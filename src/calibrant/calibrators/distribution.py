@@ -170,12 +170,6 @@ class DistributionMap(TransformerMixin, Calibrator):  # type: ignore[misc]
         """
         return self.transform(forecast)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.target_tags.required = True
-        return tags
-
 
 class WarpedMap(DistributionMap):
     """The base of recalibrators by one increasing map of normal scores."""

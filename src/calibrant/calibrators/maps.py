@@ -41,6 +41,7 @@ __all__ = [
 # "probability": numbers in [0, 1]; "real": any finite numbers. Values outside the domain are an InputError in Python,
 # NULL in SQL and NaN in ONNX.
 Domain: TypeAlias = Literal["probability", "real"]
+_DOMAINS = ("probability", "real")
 
 _EVERY = (-math.inf, math.inf)
 _LARGEST = 1e300  # of a coefficient: times the logit of any score it is finite
@@ -124,7 +125,6 @@ class Steps:
     kind: ClassVar[str] = "steps"
 
     def __post_init__(self) -> None:
-        _freeze(self, "edges", "values")
         _check_bins(self, "edges", "values")
         if self.domain == "probability":  # drops bins that no probability reaches
             reached = (self.edges > 0) & (self.edges <= 1)
@@ -165,7 +165,6 @@ class Segments:
     kind: ClassVar[str] = "segments"
 
     def __post_init__(self) -> None:
-        _freeze(self, "x", "y")
         _check_points(self, "x", "y", least=1 if self.beyond == "level" else 2)
         check_option("beyond", self.beyond, ("level", "line"))
 
@@ -236,7 +235,7 @@ class Logistic:
         _check_finite(self, "slope", "intercept", largest=_LARGEST)
         check_eps(self.eps)
         check_option("on", self.on, ("logit", "score"))
-        _check_domain(self)
+        check_option("domain", self.domain, _DOMAINS)
         if self.on == "logit" and self.domain != "probability":
             raise InputError("A logistic map of logits must have the domain 'probability'; got 'real'.")
 
@@ -367,7 +366,6 @@ class Shifts:
     range: ClassVar[tuple[float, float]] = _EVERY
 
     def __post_init__(self) -> None:
-        _freeze(self, "edges", "shifts")
         _check_bins(self, "edges", "shifts")
 
     @property
@@ -399,7 +397,6 @@ class Cubic:
     range: ClassVar[tuple[float, float]] = _EVERY
 
     def __post_init__(self) -> None:
-        _freeze(self, "x", "y", "slope")
         _check_points(self, "x", "y", "slope", least=2)
 
     @property
@@ -532,7 +529,6 @@ class QuantileShifts:
     range: ClassVar[tuple[float, float]] = _EVERY
 
     def __post_init__(self) -> None:
-        _freeze(self, "levels", "shifts")
         _check_points(self, "levels", "shifts", least=1)
         if not ((self.levels > 0) & (self.levels < 1)).all():
             raise InputError("levels of a quantile_shifts map must lie between 0 and 1.", argument="levels")
@@ -588,40 +584,36 @@ def between(score: Floats, start: Any) -> Floats:
     return np.asarray(np.where(middle > below, middle, above))
 
 
-def _freeze(map_: Any, *names: str) -> None:
-    """Store the fields as read-only columns of finite doubles."""
-    for name in names:
-        try:
-            given = np.asarray(getattr(map_, name))
-            array = given.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{name} of a {map_.kind} map must hold numbers.", argument=name) from error
-        if given.size and given.dtype.kind not in "iuf":
-            raise InputError(
-                f"{name} of a {map_.kind} map must hold numbers; got the type {given.dtype}.", argument=name
-            )
-        if array.ndim != 1:
-            raise InputError(
-                f"{name} of a {map_.kind} map must be one column; got the shape {array.shape}.", argument=name
-            )
-        if not np.isfinite(array).all():
-            raise InputError(f"{name} of a {map_.kind} map must hold finite numbers.", argument=name)
-        object.__setattr__(map_, name, read_only(array))
+def numbers(values: Any, name: str, owner: str) -> Floats:
+    """Return values as a read-only array of finite doubles; `owner` is the map that has them."""
+    try:
+        given = np.asarray(values)
+        array = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} of {owner} must hold numbers.", argument=name) from error
+    if given.size and given.dtype.kind not in "iuf":
+        raise InputError(f"{name} of {owner} must hold numbers; got the type {given.dtype}.", argument=name)
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} of {owner} must hold finite numbers.", argument=name)
+    return np.asarray(read_only(array))
 
 
-def _check_domain(map_: Any) -> None:
-    check_option("domain", map_.domain, ("probability", "real"))
-
-
-def _check_rising(map_: Any, name: str) -> None:
-    if not (np.diff(getattr(map_, name)) > 0).all():
-        raise InputError(f"{name} of a {map_.kind} map must rise strictly.", argument=name)
+def _freeze(map_: Any, first: str, *others: str) -> None:
+    """Store the fields as read-only columns, of which the first rises strictly, and check the domain."""
+    for name in (first, *others):
+        column = numbers(getattr(map_, name), name, f"a {map_.kind} map")
+        if column.ndim != 1:
+            text = f"{name} of a {map_.kind} map must be one column; got the shape {column.shape}."
+            raise InputError(text, argument=name)
+        object.__setattr__(map_, name, column)
+    check_option("domain", map_.domain, _DOMAINS)
+    if not (np.diff(getattr(map_, first)) > 0).all():
+        raise InputError(f"{first} of a {map_.kind} map must rise strictly.", argument=first)
 
 
 def _check_bins(map_: Any, edges: str, values: str) -> None:
-    """Check that there is one value more than edges."""
-    _check_domain(map_)
-    _check_rising(map_, edges)
+    """Freeze edges and values; check that edges rise and that there is one value more."""
+    _freeze(map_, edges, values)
     n_edges, n_values = getattr(map_, edges).size, getattr(map_, values).size
     if n_values != n_edges + 1:
         raise InputError(
@@ -631,9 +623,8 @@ def _check_bins(map_: Any, edges: str, values: str) -> None:
 
 
 def _check_points(map_: Any, x: str, *others: str, least: int) -> None:
-    """Check that all columns are equally long, and the first rises."""
-    _check_domain(map_)
-    _check_rising(map_, x)
+    """Freeze the columns; check that all are equally long, and that the first rises."""
+    _freeze(map_, x, *others)
     size = getattr(map_, x).size
     for name in others:
         if getattr(map_, name).size != size or size < least:

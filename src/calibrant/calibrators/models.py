@@ -22,7 +22,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Floats, Ints
 from calibrant._support.errors import CalibrantWarning, InputError
-from calibrant.calibrators.calibrator import Calibrator, PredictsClasses, label_array
+from calibrant.calibrators.calibrator import Calibrator, PredictsClasses, check_column_count, label_array, need_target
 from calibrant.tables.class_table import ClassProbabilities
 from calibrant.tables.score_table import ScoreTable
 
@@ -150,8 +150,7 @@ class TrainingRows:
     @classmethod
     def read(cls, model: Any, X: Any, y: Any, sample_weight: Any, params: Mapping[str, Any]) -> "TrainingRows":
         """Read the arguments of `fit(X, y, sample_weight, **params)` of a model with `estimator` and `cv`."""
-        if y is None:
-            raise InputError(f"{type(model).__name__} requires y to be passed, but the target y is None.", argument="y")
+        need_target(y, type(model).__name__)
         _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
         check_classification_targets(y)
         X, y = indexable(X, column_or_1d(y, warn=True))
@@ -279,11 +278,7 @@ class ScoresAsModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.column_stack([1 - event, event])
         read = ClassProbabilities.read(X, "X")
         _columns.refuse_missing(read.columns)
-        count = read.matrix.shape[1]
-        if count != len(self.classes):
-            raise InputError(
-                f"X must have one column for each of the {len(self.classes)} classes; got {count}.", argument="X"
-            )
+        check_column_count(read.matrix.shape[1], len(self.classes))
         return read.matrix
 
 

@@ -34,7 +34,7 @@ from calibrant.calibrators.boosted_trees import (
     mean_log_odds,
     rescaled,
 )
-from calibrant.calibrators.calibrator import plain_labels, plain_notes, restore_labels, restore_notes
+from calibrant.calibrators.calibrator import need_target, plain_labels, plain_notes, restore_labels, restore_notes
 from calibrant.calibrators.models import (
     ModelOnFeatures,
     TrainingRows,
@@ -449,8 +449,7 @@ class Multicalibrator(ModelOnFeatures):
         return self
 
     def _fit_scores(self, X: Any, y: Any, sample_weight: Any, scores: Any, cluster: Any) -> None:
-        if y is None:
-            raise InputError("Multicalibrator requires y to be passed, but the target y is None.", argument="y")
+        need_target(y, "Multicalibrator")
         if scores is None:
             raise InputError(
                 "scores must be given if there is no classifier; they are missing.",

@@ -16,6 +16,7 @@ from calibrant.calibrators import maps
 from calibrant.calibrators.calibrator import (
     Calibrator,
     PredictsClasses,
+    check_column_count,
     label_array,
     plain_labels,
     plain_notes,
@@ -111,12 +112,9 @@ class ProbabilityMap(PredictsClasses, Calibrator):
     def _read(self, X: Any, n_classes: int, *, any_score: bool) -> tuple[Floats, tuple[Note, ...]]:
         """Return the matrix, checked, and notes about it."""
         columns: Sequence[_columns.ColumnData]
-        if np.ndim(X) == 2 and np.shape(X)[1] != n_classes:
-            raise InputError(
-                f"X must have one column for each of the {n_classes} classes; got {np.shape(X)[1]}.",
-                hint="Pass classes=, the class of each column in order, if y lacks one.",
-                argument="X",
-            )
+        if np.ndim(X) == 2:
+            hint = "Pass classes=, the class of each column in order, if y lacks one."
+            check_column_count(np.shape(X)[1], n_classes, hint)
         if any_score:
             columns = [_columns.finite(_columns.read(column, "X")) for column in np.ma.asanyarray(X).T]
             matrix = np.column_stack([column.values for column in columns])

@@ -20,7 +20,7 @@ from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import number
 from calibrant._support.random_streams import seed_sequence
 from calibrant.calibrators import maps
-from calibrant.calibrators.calibrator import Calibrator
+from calibrant.calibrators.calibrator import Calibrator, need_target, refuse_beside_table
 from calibrant.inference.estimates import from_influence
 from calibrant.inference.regression.bias_by_bin import bias_by_bin
 from calibrant.metrics import point
@@ -39,6 +39,9 @@ __all__ = [
     "PointMap",
     "TradeOff",
 ]
+
+_MOST_KNOTS = 500
+_LEAST_GAP = 2e-4  # of the range of predictions
 
 
 @dataclass(frozen=True)
@@ -206,19 +209,10 @@ class PointMap(RegressorMixin, Calibrator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> MeanTable:
         if isinstance(X, MeanTable):
-            if y is not None or sample_weight is not None:
-                raise InputError(
-                    "y and sample_weight must not be given together with a MeanTable, which holds both; got them.",
-                    argument="y",
-                )
+            refuse_beside_table(X, y, sample_weight)
             table = X
-        elif y is None:
-            raise InputError(
-                "This recalibrator requires y to be passed, but the target y is None.",
-                hint="Pass predictions and outcomes, or one MeanTable.",
-                argument="y",
-            )
         else:
+            need_target(y, "This recalibrator", "Pass predictions and outcomes, or one MeanTable.")
             columns = [_columns.read(column, name, hint=ONE_COLUMN) for column, name in ((X, "X"), (y, "y"))]
             _columns.check_lengths(columns)
             _columns.refuse_missing(columns)
@@ -292,17 +286,6 @@ class PointMap(RegressorMixin, Calibrator):  # type: ignore[misc]
         array of shape (n,)
         """
         return self.predict(prediction)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
-        tags.target_tags.required = True
-        return tags
-
-
-_MOST_KNOTS = 500
-_LEAST_GAP = 2e-4  # of the range of predictions
 
 
 class LinearRecalibrator(PointMap):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints
 from calibrant._support.errors import InputError, Note, check_count
-from calibrant.calibrators.calibrator import are_labels, label_array, plain_labels, restore_labels
+from calibrant.calibrators.calibrator import are_labels, check_column_count, label_array, plain_labels, restore_labels
 from calibrant.calibrators.models import (
     ModelOnFeatures,
     TrainingRows,
@@ -390,10 +390,7 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         scores = _matrix(_read_scores(X))
-        if scores.ndim == 2 and scores.shape[1] != len(self.classes_):
-            raise InputError(
-                f"X must have one column for each of {len(self.classes_)} classes; got {scores.shape[1]}.", argument="X"
-            )
+        check_column_count(scores.shape[1] if scores.ndim == 2 else len(self.classes_), len(self.classes_))
         if by is None and self.group_rules_:
             raise InputError("by must be given, as in the fit; it is missing.", argument="by")
         code = _choose(scores, self.rule_)

@@ -11,7 +11,15 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats
 from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
 from calibrant.calibrators import maps
-from calibrant.calibrators.calibrator import Calibrator, PredictsClasses, label_array, plain_labels, restore_labels
+from calibrant.calibrators.calibrator import (
+    Calibrator,
+    PredictsClasses,
+    label_array,
+    need_target,
+    plain_labels,
+    refuse_beside_table,
+    restore_labels,
+)
 from calibrant.metrics.log_odds import count_clipped
 from calibrant.tables.score_table import ScoreTable, count_any_scores
 
@@ -157,8 +165,6 @@ class ScoreMap(PredictsClasses, Calibrator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
         return tags
 
 
@@ -167,20 +173,11 @@ def read_table(
 ) -> tuple[ScoreTable, NDArray[Any]]:
     """Return the table of the rows to fit, and the two labels."""
     if isinstance(X, ScoreTable):
-        if y is not None or sample_weight is not None:
-            raise InputError(
-                "y and sample_weight must not be given together with a ScoreTable, which holds both; got them.",
-                argument="y",
-            )
+        refuse_beside_table(X, y, sample_weight)
         if not len(X):
             raise InputError("X must hold at least one row; got an empty table.", argument="X")
         return X, np.array([0, 1])
-    if y is None:
-        raise InputError(
-            "This calibrator requires y to be passed, but the target y is None.",
-            hint="Pass scores and outcomes, or one ScoreTable.",
-            argument="y",
-        )
+    need_target(y, "This calibrator", "Pass scores and outcomes, or one ScoreTable.")
     column, scores = _columns.read(y, "y"), _columns.read(X, "X")
     _columns.check_lengths([column, scores])
     _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})

@@ -11,7 +11,7 @@ from calibrant._support.arrays import Floats
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
 from calibrant._support.errors import Argument, InputError, MissingExtraError, check_option
 from calibrant.calibrators.distribution import NORMAL, quantile_forms
-from calibrant.export.sql import NO_MODELS
+from calibrant.export.sql import no_closed_form, not_exported
 from calibrant.versions import __version__
 
 try:
@@ -95,12 +95,7 @@ def to_onnx(
         onnx.checker.check_model(model)
         return model
     if takes not in _VALUES:
-        raise InputError(
-            Argument("calibrator")
-            + f" must be a calibrator or a recalibrator to become ONNX; got {type(calibrator).__name__}, which has no "
-            "closed form.",
-            hint=NO_MODELS,
-        )
+        raise not_exported(calibrator, "ONNX")
     if level is not None or levels is not None:
         raise InputError(
             Argument("level" if level is not None else "levels")
@@ -137,11 +132,7 @@ def _of_classes(calibrator: Any, x: str, graph: "_Graph") -> tuple[str, tuple[in
         taken = graph.node("And", taken, near)
     value = map_.formula(_Columns(x, n_classes, graph))
     if value is None:
-        raise InputError(
-            f"calibrator must have a closed form for ONNX; {type(calibrator).__name__} has none.",
-            hint="Use OneVsRest or Dirichlet, or apply it in Python.",
-            argument="calibrator",
-        )
+        raise no_closed_form(calibrator, "ONNX")
     return graph.node("Where", taken, value, graph.number(np.nan)), ("rows", n_classes)
 
 

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from calibrant.calibrators.point import PointMap
     from calibrant.calibrators.score_map import ScoreMap
 
-__all__ = ["NO_MODELS", "to_sql"]
+__all__ = ["no_closed_form", "not_exported", "to_sql"]
 
 
-NO_MODELS = "For a model on features pass its calibrator_ or recalibrator_."
 _FARTHEST = 700.0  # beyond it exp overflows; 1 / (1 + exp(-700)) is 1
 _LONGEST = 10**8  # characters of the expressions of all classes
 _SUM, _PRODUCT, _ATOM = range(3)  # how strongly the last operator of an expression binds
@@ -108,13 +107,27 @@ def to_sql(
     sql = get_dialect(dialect)
     form = _FORMS.get(getattr(calibrator, "takes", None))
     if form is None:
-        raise InputError(
-            Argument("calibrator")
-            + f" must be a calibrator or a recalibrator to become SQL; got {type(calibrator).__name__}, which has no "
-            "closed form.",
-            hint=NO_MODELS,
-        )
+        raise not_exported(calibrator, "SQL")
     return form(calibrator, column, columns, level, sql)
+
+
+def not_exported(calibrator: Any, language: str) -> InputError:
+    """Return the error that an object is no calibrator with a closed form."""
+    name = type(calibrator).__name__
+    return InputError(
+        Argument("calibrator")
+        + f" must be a calibrator or a recalibrator to become {language}; got {name}, which has no closed form.",
+        hint="For a model on features pass its calibrator_ or recalibrator_.",
+    )
+
+
+def no_closed_form(calibrator: Any, language: str) -> InputError:
+    """Return the error that a map of class probabilities has no formula."""
+    return InputError(
+        f"calibrator must have a closed form for {language}; {type(calibrator).__name__} has none.",
+        hint="Use OneVsRest or Dirichlet, or apply it in Python.",
+        argument="calibrator",
+    )
 
 
 def _of_column(calibrator: Any, column: Any, columns: Any, level: float | None, sql: Dialect) -> str:
@@ -139,11 +152,7 @@ def _of_classes(calibrator: Any, column: Any, columns: Any, level: float | None,
     map_, x = calibrator.map_, [sql.as_double(name) for name in names]
     values = map_.formula(_Columns(x, sql))
     if values is None:
-        raise InputError(
-            f"calibrator must have a closed form for SQL; {type(calibrator).__name__} has none.",
-            hint="Use OneVsRest or Dirichlet, or apply it in Python.",
-            argument="calibrator",
-        )
+        raise no_closed_form(calibrator, "SQL")
     probabilities = map_.domain == "probability"
     conditions = [condition for name in names for condition in _domain_conditions(name, probabilities, sql)]
     if probabilities:

@@ -94,10 +94,6 @@ def spiegelhalter(
     (2.333, 0.02)
     """
     design = _design(y_true, y_prob, cluster, rows)
-    return _spiegelhalter(design, n_resamples=n_resamples, random_state=random_state)
-
-
-def _spiegelhalter(design: Design, *, n_resamples: int, random_state: RandomState) -> TestResult:
     table = design.table
     p, n = table.score, table.n
     spread = np.sqrt(np.sum(n * (1 - 2 * p) ** 2 * p * (1 - p)))
@@ -174,22 +170,11 @@ def hosmer_lemeshow(
     >>> round(result.statistic, 3), result.df, round(result.pvalue, 3)
     (5.991, 3, 0.112)
     """
+    from scipy.special import chdtrc
+
     check_bins(bins)
     check_count("ddof", ddof, least=0)
     design = _design(y_true, y_prob, cluster, rows)
-    return _hosmer_lemeshow(design, bins=bins, ddof=ddof, n_resamples=n_resamples, random_state=random_state)
-
-
-def _hosmer_lemeshow(
-    design: Design,
-    *,
-    bins: Bins = Quantile(10),  # noqa: B008  (frozen)
-    ddof: int = 0,
-    n_resamples: int,
-    random_state: RandomState,
-) -> TestResult:
-    from scipy.special import chdtrc
-
     table = design.table
     groups = bins(table)
     n = groups.n.astype(np.float64)  # the square of a count needs more than 63 bits
@@ -358,11 +343,9 @@ def slope_intercept_test(
     >>> round(result.statistic, 3), round(result.pvalue, 3)
     (5.251, 0.072)
     """
+    from scipy.special import chdtrc
+
     design = _design(y_true, y_prob, cluster, rows)
-    return _slope_intercept(design, eps=eps, n_resamples=n_resamples, random_state=random_state)
-
-
-def _slope_intercept(design: Design, *, eps: float = EPS, n_resamples: int, random_state: RandomState) -> TestResult:
     table = design.table
     logits = design.cox_logits if eps == EPS else Logits.from_table(table, eps)
     df = min(2, logits.x.size)
@@ -370,7 +353,6 @@ def _slope_intercept(design: Design, *, eps: float = EPS, n_resamples: int, rand
     if not design.is_independent:
         columns = [np.ones(len(table)), logits.by_score][:df]
         return TestResult(*contrasts_test(design, columns), "slope and intercept", df=df, notes=notes)
-    from scipy.special import chdtrc
 
     def statistic(replicate: ScoreTable, line: tuple[float, float] | None) -> float:
         return max(0.0, 2 * logits.likelihood_gain(replicate, line))
@@ -383,11 +365,14 @@ def _slope_intercept(design: Design, *, eps: float = EPS, n_resamples: int, rand
 
 
 # The tests that `evaluate` reports without using them for the verdict: of sums over rows or bins, and of a fit.
-TESTS_OF_SUMS: tuple[Callable[..., TestResult], ...] = (_spiegelhalter, _hosmer_lemeshow)
-TESTS_OF_FITS: tuple[Callable[..., TestResult], ...] = (_slope_intercept,)
+TESTS_OF_SUMS: tuple[Callable[..., TestResult], ...] = (spiegelhalter, hosmer_lemeshow)
+TESTS_OF_FITS: tuple[Callable[..., TestResult], ...] = (slope_intercept_test,)
 
 
-def _design(y_true: ScoreTable | Column, y_prob: Column | None, cluster: Column | None, rows: RowOptions) -> Design:
+def _design(y_true: Any, y_prob: Column | None, cluster: Column | None, rows: RowOptions) -> Design:
+    """Read rows; `evaluate` computes several tests of one design, which is taken as it is."""
+    if isinstance(y_true, Design):
+        return y_true
     return Design(*read_rows(y_true, y_prob, cluster, rows))
 
 
