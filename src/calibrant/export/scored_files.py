@@ -31,13 +31,13 @@ _BATCH = 1 << 16
 
 def output_format(path: str) -> str:
     """Return the format of a new file by its ending."""
-    found = _ENDINGS.get(Path(path).suffix.lower())
-    if found is None:
+    format_ = _ENDINGS.get(Path(path).suffix.lower())
+    if format_ is None:
         raise InputError(
             f"The file must have an ending that names its format; got {Path(path).name!r}.",
             hint="Use .parquet, .csv or .jsonl.",
         )
-    return found
+    return format_
 
 
 def calibrate_file(
@@ -90,9 +90,8 @@ def _new_names(calibrator: Any, name: str) -> tuple[str, ...]:
         raise InputError(
             Argument("name") + f" must hold at least one character and no control characters; got {name!r}.", value=name
         )
-    if calibrator.kind != "multiclass":
-        return (name,)
-    return tuple(f"{name}_{label}" for label in calibrator.classes_.tolist())
+    several = calibrator.takes == "classes"
+    return tuple(f"{name}_{label}" for label in calibrator.classes_.tolist()) if several else (name,)
 
 
 class _Batch:
@@ -120,7 +119,7 @@ class _Batch:
 
 
 def _check_names(file: File, there: list[str], scores: tuple[str, ...], names: tuple[str, ...]) -> None:
-    twice = next((each for each, count in Counter(there).items() if count > 1), None)
+    twice = next((name for name, count in Counter(there).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{file.name} must have different column names; got {twice!r} twice.", argument="source")
     for score in scores:
@@ -235,11 +234,11 @@ def _calibrate(calibrator: Any, batch: _Batch, file: str) -> Floats:
     matrix = np.column_stack([column.values for column in batch.scores])
     values = np.zeros(matrix.shape)
     if present.any():
-        several = calibrator.kind == "multiclass"
+        several = calibrator.takes == "classes"
         if several and calibrator.map_.domain == "probability":
             _check_sums(matrix, present, file, batch.scores[0].first_row)
-        found = calibrator(matrix[present] if several else matrix[present, 0])
-        values[present] = found if several else found[:, None]
+        calibrated = calibrator(matrix[present] if several else matrix[present, 0])
+        values[present] = calibrated if several else calibrated[:, None]
     return values
 
 
@@ -273,7 +272,7 @@ class _Writer(AbstractContextManager["_Writer"]):
         if self._file is None:
             self._file = self.target.open("w", encoding="utf-8", newline="")
         cells = zip(values.tolist(), missing.tolist(), strict=True)
-        new = [dict.fromkeys(names) if absent else dict(zip(names, own, strict=True)) for own, absent in cells]
+        new = [dict.fromkeys(names) if absent else dict(zip(names, row, strict=True)) for row, absent in cells]
         if self.kind == "json" and batch.lines:
             self._file.writelines(map(_extended, batch.lines, new))
             return
@@ -346,9 +345,9 @@ def _plain(value: Any, name: str) -> Any:
     if isinstance(value, (datetime, date, time, Decimal)):
         return str(value) if isinstance(value, Decimal) else value.isoformat()
     if isinstance(value, dict):
-        return {key: _plain(each, key) for key, each in value.items()}
+        return {key: _plain(item, key) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(each, name) for each in value]
+        return [_plain(item, name) for item in value]
     raise InputError(
         f"JSON cannot hold {name!r}, which has values of type {type(value).__name__}.", hint="Write .parquet."
     )
