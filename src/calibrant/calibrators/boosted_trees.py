@@ -598,14 +598,11 @@ class _SklearnColumns:
         goes_left = np.full(self.sizes[feature], missing)  # so do categories that do not occur
         if node["is_categorical"]:
             codes = self.seen[column]
-            goes_left[codes] = _bits(bitsets[node["bitset_idx"]])[: codes.size]
+            octets = bitsets[node["bitset_idx"]].astype("<u4").view(np.uint8)
+            goes_left[codes] = np.unpackbits(octets, bitorder="little")[: codes.size]
         else:
             goes_left[:-1] = np.arange(goes_left.size - 1) <= node["num_threshold"]
         return Node(feature=feature, left=int(node["left"]), right=int(node["right"]), goes_left=goes_left)
-
-
-def _bits(words: NDArray[np.uint32]) -> Bools:
-    return np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
 
 
 # LightGBM

@@ -568,7 +568,7 @@ class QuantileRecalibrator(DistributionMap):
     def _forms(self, inputs: tuple[Any, ...], level: float) -> QuantileForms:
         place = np.flatnonzero(np.isclose(self.levels_, level, rtol=0, atol=1e-9))
         if not place.size:
-            levels = ", ".join(f"{each:g}" for each in self.levels_)
+            levels = ", ".join(f"{known:g}" for known in self.levels_)
             raise InputError(
                 Argument("level") + f" must be one of the recalibrated levels {levels}; got {level:g}.", value=level
             )

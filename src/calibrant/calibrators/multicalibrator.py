@@ -428,12 +428,9 @@ class Multicalibrator(ModelOnFeatures):
         self
         """
         check_option("backend", self.backend, ("auto", "sklearn", "lightgbm"))
-        for name, least, most in (
-            ("max_rounds", 1, _MOST_ROUNDS),
-            ("max_leaf_nodes", 2, MOST_LEAVES),
-            ("min_samples_leaf", 1, np.inf),
-        ):
-            check_count(name, getattr(self, name), most, least=least)
+        check_count("max_rounds", self.max_rounds, _MOST_ROUNDS)
+        check_count("max_leaf_nodes", self.max_leaf_nodes, MOST_LEAVES, least=2)
+        check_count("min_samples_leaf", self.min_samples_leaf)
         if issparse(X):
             raise InputError(
                 "Sparse input is not supported by Multicalibrator: X must be dense.",

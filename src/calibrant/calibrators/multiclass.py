@@ -247,11 +247,11 @@ class _OfScoreMaps(ProbabilityMap):
         if not isinstance(fitted, list) or not fitted:
             raise InputError(f"{name} must have a list of calibrators.")
         first = fitted[0]
-        alike = all(type(each) is type(first) and each.get_params() == first.get_params() for each in fitted)
+        alike = all(type(other) is type(first) and other.get_params() == first.get_params() for other in fitted)
         if not isinstance(first, ScoreMap) or not alike:
             raise InputError(f"{name} must have binary calibrators of one kind and the same settings.")
         self.calibrators_, self.calibrator = fitted, clone(first)
-        return self._compose([each.map_ for each in fitted], state.pop(self.map_field, None))
+        return self._compose([calibrator.map_ for calibrator in fitted], state.pop(self.map_field, None))
 
 
 class OneVsRest(_OfScoreMaps):

@@ -361,8 +361,8 @@ def _search(objectives: _Objectives, count: int) -> list[FrontPoint]:
     for share in np.linspace(0, 1, count)[1:-1] if high > low else []:
         bound = low + share * (high - low)
         near = sharp + share * (calibrated - sharp)
-        held = {"type": "ineq", "fun": lambda theta, most=bound: most - objectives.nll(theta)}
-        thetas.append(minimize(objectives.a_squared, near, method="SLSQP", bounds=limits, constraints=held).x)
+        sharp_enough = {"type": "ineq", "fun": lambda theta, most=bound: most - objectives.nll(theta)}
+        thetas.append(minimize(objectives.a_squared, near, method="SLSQP", bounds=limits, constraints=sharp_enough).x)
     points = sorted((objectives.point(theta) for theta in thetas), key=lambda point: (point.nll, point.a_squared))
     kept = not_dominated([p.nll for p in points], [p.a_squared for p in points])
     distinct: dict[tuple[float, float], FrontPoint] = {

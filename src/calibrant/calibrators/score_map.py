@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
-from calibrant._support.arrays import Bools, Column, Floats
+from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
 from calibrant.calibrators import maps
 from calibrant.calibrators.calibrator import (
@@ -193,7 +193,7 @@ def read_table(
 def two_classes(y: _columns.ColumnData, hint: str = _SEVERAL_CLASSES) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the outcomes as 0 and 1, and the labels that these stand for; `hint` helps if there are more."""
     values = y.values
-    if values.dtype.kind in "biuf" and bool(_zero_or_one(values).all()):
+    if values.dtype.kind in "biuf" and bool(((values == 0) | (values == 1)).all()):
         return values, np.array([False, True]) if values.dtype.kind == "b" else np.array([0, 1])
     if values.dtype.kind == "f" and bool((values != np.floor(values)).any()):
         row = int(np.argmax(values != np.floor(values)))
@@ -213,10 +213,6 @@ def two_classes(y: _columns.ColumnData, hint: str = _SEVERAL_CLASSES) -> tuple[N
         hint=f"{hint} For one class pass 0 and 1.",
         argument="y",
     )
-
-
-def _zero_or_one(values: NDArray[Any]) -> Bools:
-    return np.asarray((values == 0) | (values == 1))
 
 
 def _all_probabilities(column: _columns.ColumnData) -> bool:

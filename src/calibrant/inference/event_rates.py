@@ -89,8 +89,7 @@ class EventRate:
 
     def __repr__(self) -> str:
         interval = f"{100 * self.level:g} % CI {100 * self.low:.4g} to {100 * self.high:.4g} %"
-        known = not math.isnan(self.check.pvalue)
-        check = p_text(self.check.pvalue) if known else "not possible, too few rows"
+        check = "not possible, too few rows" if math.isnan(self.check.pvalue) else p_text(self.check.pvalue)
         return (
             f"EventRate({100 * self.value:.4g} %, {interval}; reference {100 * self.reference_rate:.4g} %; "
             f"check of the assumption: {check})"
@@ -242,8 +241,9 @@ def _em(table: ScoreTable, new: ScoreTable, level: float, *, recalibrate: bool) 
     term = (ratio - 1) / (1 + value * (ratio - 1))
     alone = float(np.sum(share * term**2)) / float(new.size)
     # The derivative of the equation with respect to log L, and the influence of the reference rows on log L.
-    each = share * ratio / (1 + value * (ratio - 1)) ** 2
-    added = _reference_variance(table, line, (float(each @ x), float(each.sum())), recalibrate=recalibrate)
+    by_log_ratio = share * ratio / (1 + value * (ratio - 1)) ** 2
+    slopes = float(by_log_ratio @ x), float(by_log_ratio.sum())
+    added = _reference_variance(table, line, slopes, recalibrate=recalibrate)
     return value, *_likelihood_limits(ratio, new, value, z**2 * (alone + added) / alone)
 
 
@@ -293,7 +293,7 @@ def _reference_variance(
         q = expit(line[1] + line[0] * x)
         columns = np.stack([x, np.ones(len(table))])
         effect = np.array(slopes) @ np.linalg.inv((columns * (table.n * q * (1 - q))) @ columns.T) @ columns
-        influence = {y: found + effect * (y - q) for y, found in influence.items()}
+        influence = {y: of_rate + effect * (y - q) for y, of_rate in influence.items()}
     return float(np.sum(table.k * influence[1] ** 2 + (table.n - table.k) * influence[0] ** 2))
 
 
@@ -354,10 +354,10 @@ def _check(table: ScoreTable, new: ScoreTable) -> TestResult:
     both = table.k / float(table.positives) + (table.n - table.k) / float(table.size - table.positives)
     upto = np.cumsum(both) / 2
     cuts = np.unique(table.score[np.searchsorted(upto, np.arange(1, max(count, 1)) / max(count, 1))])
-    place = [np.searchsorted(cuts, each.score, side="left") for each in (table, new)]
+    place, new_place = (np.searchsorted(cuts, rows.score, side="left") for rows in (table, new))
     counts = [
-        np.bincount(where, weights=weights, minlength=cuts.size + 1)
-        for where, weights in ((place[1], new.n), (place[0], table.k), (place[0], table.n - table.k))
+        np.bincount(bins, weights=weights, minlength=cuts.size + 1)
+        for bins, weights in ((new_place, new.n), (place, table.k), (place, table.n - table.k))
     ]
     used = np.minimum(counts[1] + counts[2], counts[0] + counts[1] + counts[2]) > 0
     shares = [column[used] / column.sum() for column in counts]

@@ -58,11 +58,11 @@ def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
         return ()
     variance = inverse @ design.score_covariance(columns, q, bread) @ inverse
     errors, quantile = np.sqrt(np.diag(variance)), _quantile(design, level)
-    found = []
+    estimates = []
     for name, value, error, null in zip(("calibration slope", "Cox intercept"), line, errors, (1.0, 0.0), strict=True):
         reach = float(quantile * error)
-        found.append(Estimate(name, value, float(error), value - reach, value + reach, level, design.degrees, null))
-    return tuple(found)
+        estimates.append(Estimate(name, value, float(error), value - reach, value + reach, level, design.degrees, null))
+    return tuple(estimates)
 
 
 def _quantile(design: Design, level: float) -> float:
@@ -102,7 +102,7 @@ class CalibrationLevels:
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> levels = cb.evaluate(rng.random(2000) < p**2, p).details.levels
-    >>> round(levels.mean.value, 2), [each.name for each in levels.weak], levels.contains_diagonal
+    >>> round(levels.mean.value, 2), [estimate.name for estimate in levels.weak], levels.contains_diagonal
     (0.66, ['calibration in the large', 'calibration slope', 'Cox intercept'], False)
     """
 
@@ -122,7 +122,7 @@ class CalibrationLevels:
         curve = self.moderate
         errors = None if curve is None else plain(curve.errors) | {"contains_diagonal": self.contains_diagonal}
         mean = None if self.mean is None else self.mean.to_dict()
-        return {"mean": mean, "weak": [each.to_dict() for each in self.weak], "moderate": errors}
+        return {"mean": mean, "weak": [estimate.to_dict() for estimate in self.weak], "moderate": errors}
 
     def __repr__(self) -> str:
         mean = "" if self.mean is None else f"O/E {self.mean.value:.3f}; "
@@ -145,13 +145,13 @@ def _observed_over_expected(design: Design, level: float) -> Estimate | None:
     """Return O/E with an interval that is symmetric on the log scale, given the scores."""
     table = design.table
     expected, observed = float(np.sum(table.n * table.score)), float(table.positives)
-    known = calibration_in_the_large(design, level)
-    if not known or not expected > 0 or not observed > 0:
+    shift = calibration_in_the_large(design, level)
+    if not shift or not expected > 0 or not observed > 0:
         return None
     # The standard error of the shift is root(V) / information, V the variance of the number of events.
-    variance = (known[0].standard_error * float(design.logits.whole.fitted_curvature[0])) ** 2
+    variance = (shift[0].standard_error * float(design.logits.whole.fitted_curvature[0])) ** 2
     error = math.sqrt(variance) / observed
-    reach = error * (known[0].high - known[0].value) / known[0].standard_error
+    reach = error * (shift[0].high - shift[0].value) / shift[0].standard_error
     value = observed / expected
     with np.errstate(over="ignore"):
         limits = value * float(np.exp(-reach)), value * float(np.exp(reach))
