@@ -10,13 +10,13 @@ from calibrant.calibrators.isotonic import Isotonic as Isotonic
 from calibrant.calibrators.isotonic import VennAbers as VennAbers
 from calibrant.calibrators.logit_scaling import Beta as Beta
 from calibrant.calibrators.logit_scaling import Platt as Platt
+from calibrant.calibrators.logit_scaling import PriorShift as PriorShift
 from calibrant.calibrators.logit_scaling import Temperature as Temperature
 from calibrant.calibrators.multicalibrator import Multicalibrator as Multicalibrator
 from calibrant.calibrators.multiclass import OneVsRest as OneVsRest
 from calibrant.calibrators.multiclass import PairwiseCoupling as PairwiseCoupling
 from calibrant.calibrators.multiclass import ProbabilityMap as ProbabilityMap
 from calibrant.calibrators.multiclass import Spline as Spline
-from calibrant.calibrators.prior_shift import PriorShift as PriorShift
 from calibrant.calibrators.proportion_rules import ProportionRule as ProportionRule
 from calibrant.calibrators.proportion_rules import ProportionThreshold as ProportionThreshold
 from calibrant.calibrators.registry import CALIBRATORS as CALIBRATORS

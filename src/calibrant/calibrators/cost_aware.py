@@ -448,16 +448,15 @@ class MetaCal(ModelOnFeatures):
         return self._out_of_bag(draws, ~drawn, cost)
 
     def _out_of_bag(self, draws: Floats, left_out: NDArray[np.bool_], cost: Cost) -> Floats:
-        held = left_out.sum(axis=1)
-        always = int(np.count_nonzero(held == 0))
-        if always:
+        always = np.asarray(~left_out.any(axis=1))
+        if always.any():
             text = "Rows in every bootstrap sample, relabelled with all classifiers: {count}."
-            self.notes_ += (Note("never_out_of_bag", always, text),)
-            left_out, held = np.where(held[:, None] == 0, True, left_out), np.where(held == 0, draws.shape[1], held)
-        labels = np.empty(len(draws))
-        for size in np.unique(held):  # rows with equal numbers of classifiers
-            alike = held == size
-            labels[alike] = optimal_prediction(draws[alike][left_out[alike]].reshape(-1, size), cost)
+            self.notes_ += (Note("never_out_of_bag", int(np.count_nonzero(always)), text),)
+        left_out = np.asarray(left_out | always[:, None])
+        labels, n_models = np.empty(len(draws)), left_out.sum(axis=1)
+        for count in np.unique(n_models):
+            alike = n_models == count
+            labels[alike] = optimal_prediction(draws[alike][left_out[alike]].reshape(-1, count), cost)
         return labels
 
     def predict_proba(self, X: Any) -> Floats:

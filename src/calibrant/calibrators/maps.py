@@ -7,6 +7,7 @@ estimator.
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import MappingProxyType
@@ -48,32 +49,55 @@ _LARGEST = 1e300  # of a coefficient: times the logit of any score it is finite
 _UNIT = (0.0, 1.0)
 
 
-class Expression(Protocol):
+class Expression(ABC):
     """An expression of a language to which maps are exported, SQL or ONNX; operators and methods make larger ones."""
 
-    def __add__(self, other: "Expression | float") -> "Expression": ...
-    def __radd__(self, other: float) -> "Expression": ...
-    def __sub__(self, other: "Expression | float") -> "Expression": ...
-    def __rsub__(self, other: float) -> "Expression": ...
-    def __mul__(self, other: "Expression | float") -> "Expression": ...
-    def __rmul__(self, other: float) -> "Expression": ...
-    def __truediv__(self, other: "Expression | float") -> "Expression": ...
+    @abstractmethod
+    def join(self, sign: str, left: "Expression | float", right: "Expression | float") -> "Expression":
+        """Return ``left sign right``, with the sign +, -, * or /."""
 
+    def __add__(self, other: "Expression | float") -> "Expression":
+        return self.join("+", self, other)
+
+    def __radd__(self, other: float) -> "Expression":
+        return self.join("+", other, self)
+
+    def __sub__(self, other: "Expression | float") -> "Expression":
+        return self.join("-", self, other)
+
+    def __rsub__(self, other: float) -> "Expression":
+        return self.join("-", other, self)
+
+    def __mul__(self, other: "Expression | float") -> "Expression":
+        return self.join("*", self, other)
+
+    def __rmul__(self, other: float) -> "Expression":
+        return self.join("*", other, self)
+
+    def __truediv__(self, other: "Expression | float") -> "Expression":
+        return self.join("/", self, other)
+
+    @abstractmethod
     def log(self) -> "Expression":
         """Return the natural logarithm."""
 
+    @abstractmethod
     def sigmoid(self) -> "Expression":
         """Return ``1 / (1 + exp(-x))``, without overflow."""
 
+    @abstractmethod
     def clip(self, low: float, high: float) -> "Expression":
         """Return the number, moved to the nearer end where it lies outside [low, high]."""
 
     def normal(self) -> "Expression":
         """Return the number, or 0 where its products would underflow and an engine would fail."""
+        return self
 
+    @abstractmethod
     def look_up(self, edges: Floats, values: Floats) -> "Expression":
         """Return the value of the bin that holds the number: bin j if ``edges[j-1] <= x < edges[j]``."""
 
+    @abstractmethod
     def pieces(
         self,
         edges: Floats,

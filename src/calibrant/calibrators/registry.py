@@ -12,7 +12,7 @@ from calibrant.calibrators.distribution import (
     VarianceScaling,
 )
 from calibrant.calibrators.isotonic import BinningAverage, Isotonic, VennAbers
-from calibrant.calibrators.logit_scaling import Beta, Platt, Temperature
+from calibrant.calibrators.logit_scaling import Beta, Platt, PriorShift, Temperature
 from calibrant.calibrators.multiclass import OneVsRest, PairwiseCoupling, ProbabilityMap, Spline
 from calibrant.calibrators.pareto import ParetoRecalibrator
 from calibrant.calibrators.point import (
@@ -22,7 +22,6 @@ from calibrant.calibrators.point import (
     LocalRecalibrator,
     PointMap,
 )
-from calibrant.calibrators.prior_shift import PriorShift
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.softmax_scaling import Dirichlet, MatrixScaling, SoftmaxTemperature, VectorScaling
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._support.arrays import Floats
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
 from calibrant._support.errors import Argument, InputError, MissingExtraError, check_option
+from calibrant.calibrators import maps
 from calibrant.calibrators.distribution import NORMAL, quantile_forms
 from calibrant.export.sql import no_closed_form, not_exported
 from calibrant.versions import __version__
@@ -259,63 +260,41 @@ class _Graph:
 
 
 @dataclass(frozen=True)
-class _Number:
-    """The node of a number; see `maps.Expression`."""
+class _Number(maps.Expression):
+    """The node of a number."""
 
     node: str
     graph: _Graph
 
-    def _join(self, kind: str, other: "_Number | float", *, reverse: bool = False) -> "_Number":
-        operands = [self.node, other.node if isinstance(other, _Number) else self.graph.number(other)]
-        return _Number(self.graph.node(kind, *(operands[::-1] if reverse else operands)), self.graph)
+    def join(self, sign: str, left: Any, right: Any) -> "_Number":
+        operator = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}[sign]
+        return _Number(self.graph.node(operator, self._operand(left), self._operand(right)), self.graph)
 
-    def __add__(self, other: "_Number | float") -> "_Number":
-        return self._join("Add", other)
-
-    def __radd__(self, other: float) -> "_Number":
-        return self._join("Add", other, reverse=True)
-
-    def __sub__(self, other: "_Number | float") -> "_Number":
-        return self._join("Sub", other)
-
-    def __rsub__(self, other: float) -> "_Number":
-        return self._join("Sub", other, reverse=True)
-
-    def __mul__(self, other: "_Number | float") -> "_Number":
-        return self._join("Mul", other)
-
-    def __rmul__(self, other: float) -> "_Number":
-        return self._join("Mul", other, reverse=True)
-
-    def __truediv__(self, other: "_Number | float") -> "_Number":
-        return self._join("Div", other)
+    def _operand(self, value: Any) -> str:
+        return value.node if isinstance(value, _Number) else self.graph.number(value)
 
     def log(self) -> "_Number":
         return _Number(self.graph.node("Log", self.node), self.graph)
 
     def sigmoid(self) -> "_Number":
         raised = self.graph.node("Exp", self.graph.node("Neg", self.clip(-700.0, 700.0).node))
-        one = _Number(self.graph.number(1.0), self.graph)
-        return one / (1.0 + _Number(raised, self.graph))
+        return self.join("/", 1.0, 1.0 + _Number(raised, self.graph))
 
     def clip(self, low: float, high: float) -> "_Number":
         return _Number(self.graph.clip(self.node, low, high), self.graph)
-
-    def normal(self) -> "_Number":
-        return self
 
     def look_up(self, edges: Floats, values: Floats) -> "_Number":
         return _Number(self.graph.look_up(values, *self.graph.locate(edges, self.node)), self.graph)
 
     def pieces(self, edges: Floats, columns: Sequence[Floats], piece: Callable[..., Any], ends: Any) -> "_Number":
-        value, last = (end if isinstance(end, _Number) else _Number(self.graph.number(end), self.graph) for end in ends)
+        graph, (value, last) = self.graph, map(self._operand, ends)
         if edges.size > 1:
-            place, most = self.graph.locate(edges[1:-1], self.node)
-            row = (_Number(self.graph.look_up(column, place, most), self.graph) for column in columns)
-            above = self.graph.node("GreaterOrEqual", self.node, self.graph.number(edges[0]))
-            value = _Number(self.graph.node("Where", above, piece(*row).node, value.node), self.graph)
-        above = self.graph.node("GreaterOrEqual", self.node, self.graph.number(edges[-1]))
-        return _Number(self.graph.node("Where", above, last.node, value.node), self.graph)
+            place, most = graph.locate(edges[1:-1], self.node)
+            row = (_Number(graph.look_up(column, place, most), graph) for column in columns)
+            above = graph.node("GreaterOrEqual", self.node, graph.number(edges[0]))
+            value = graph.node("Where", above, piece(*row).node, value)
+        above = graph.node("GreaterOrEqual", self.node, graph.number(edges[-1]))
+        return _Number(graph.node("Where", above, last, value), graph)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from calibrant._support.arrays import Floats
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.sql_dialects import Dialect, get_dialect
+from calibrant.calibrators import maps
 from calibrant.calibrators.distribution import quantile_forms
 
 if TYPE_CHECKING:
@@ -229,47 +230,24 @@ def _when(conditions: list[str], value: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Number:
-    """An expression of a number; see `maps.Expression`. Operands that bind less than their operator get parentheses."""
+class _Number(maps.Expression):
+    """A number in SQL. Operands that bind less than their operator get parentheses."""
 
     text: str
     sql: Dialect
     binds: int = _ATOM
 
-    def _operand(self, other: "_Number | float") -> "_Number":
-        """Return an expression, or a literal: of an integer as it is, of a float with all digits."""
-        if isinstance(other, _Number):
-            return other
-        return _Number(str(other) if type(other) is int else self.sql.number(other), self.sql)
-
-    def _within(self, binds: int) -> str:
-        return self.text if self.binds >= binds else f"({self.text})"
-
-    def _join(self, sign: str, other: "_Number | float", binds: int) -> "_Number":
+    def join(self, sign: str, left: Any, right: Any) -> "_Number":
+        binds = _SUM if sign in "+-" else _PRODUCT
         # The right operand of equal strength needs parentheses: a - (b - c).
-        right = self._operand(other)._within(binds + 1)
-        return _Number(f"{self._within(binds)} {sign} {right}", self.sql, binds)
+        text = f"{self._operand(left, binds)} {sign} {self._operand(right, binds + 1)}"
+        return _Number(text, self.sql, binds)
 
-    def __add__(self, other: "_Number | float") -> "_Number":
-        return self._join("+", other, _SUM)
-
-    def __radd__(self, other: float) -> "_Number":
-        return self._operand(other) + self
-
-    def __sub__(self, other: "_Number | float") -> "_Number":
-        return self._join("-", other, _SUM)
-
-    def __rsub__(self, other: float) -> "_Number":
-        return self._operand(other) - self
-
-    def __mul__(self, other: "_Number | float") -> "_Number":
-        return self._join("*", other, _PRODUCT)
-
-    def __rmul__(self, other: float) -> "_Number":
-        return self._operand(other) * self
-
-    def __truediv__(self, other: "_Number | float") -> "_Number":
-        return self._join("/", other, _PRODUCT)
+    def _operand(self, value: Any, binds: int = _SUM) -> str:
+        """Return an expression, or a literal: of an integer as it is, of a float with all digits."""
+        if isinstance(value, _Number):
+            return value.text if value.binds >= binds else f"({value.text})"
+        return str(value) if type(value) is int else self.sql.number(value)
 
     def log(self) -> "_Number":
         return _Number(f"{self.sql.ln}({self.text})", self.sql)
@@ -288,7 +266,7 @@ class _Number:
         return _Number(self._search(edges.tolist(), [self.sql.number(value) for value in values]), self.sql)
 
     def pieces(self, edges: Floats, columns: Sequence[Floats], piece: Callable[..., Any], ends: Any) -> "_Number":
-        first, last = (self._operand(end).text for end in ends)
+        first, last = map(self._operand, ends)
         inner = [piece(*row).text for row in zip(*(column.tolist() for column in columns), strict=True)]
         return _Number(self._search(edges.tolist(), [first, *inner, last]), self.sql)
 
