@@ -369,7 +369,9 @@ TESTS_OF_SUMS: tuple[Callable[..., TestResult], ...] = (spiegelhalter, hosmer_le
 TESTS_OF_FITS: tuple[Callable[..., TestResult], ...] = (slope_intercept_test,)
 
 
-def _design(y_true: Any, y_prob: Column | None, cluster: Column | None, rows: RowOptions) -> Design:
+def _design(
+    y_true: ScoreTable | Column | Design, y_prob: Column | None, cluster: Column | None, rows: RowOptions
+) -> Design:
     """Read rows; `evaluate` computes several tests of one design, which is taken as it is."""
     if isinstance(y_true, Design):
         return y_true
