@@ -1,18 +1,32 @@
 """The choice of `AutoCalibrator`: rare events, biases, certain probabilities, clusters, weights, and no calibrator."""
 
-import itertools
 import warnings
 
 import numpy as np
 import pytest
+
+pytest.importorskip("sklearn")
+
+import itertools
+
+import pytest
 import sklearn
-from scipy.special import expit, logit
-from sklearn.model_selection import GroupKFold
+from scipy.special import expit, logit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 import calibrant as cb
 from calibrant.calibrators.auto import Candidate, Ranking
 from calibrant.inference.paired import stepdown_pvalues
+
+X, Y = make_classification(1500, n_informative=5, n_redundant=10, flip_y=0.1, weights=[0.7], random_state=0)
+X3, Y3 = make_classification(1500, n_informative=6, n_classes=3, flip_y=0.1, random_state=0)
 
 
 def shifted(seed, size=20_000, centre=-5.2, shift=-0.8):
@@ -238,3 +252,241 @@ def test_fewer_events_than_folds_are_noted_once_in_words_of_calibrant():
         cb.AutoCalibrator(calibrators=["platt"], n_resamples=99).fit(p, np.isin(np.arange(60), [30, 50, 58]))
     texts = [str(each.message) for each in caught]
     assert texts == ["The rarest class has 3 rows, fewer than the 5 folds: some folds have none of it."]
+
+
+def test_auto_recalibrates_a_miscalibrated_model():
+    model = cb.AutoCalibrator(GaussianNB(), n_resamples=199).fit(X, Y)
+    ranking = model.ranking_
+    assert model.chosen_ != "uncalibrated"
+    assert ranking.candidates[0].name == model.chosen_
+    assert [c.value for c in ranking.candidates] == sorted(c.value for c in ranking.candidates)
+    binary = {name for name, kind in cb.CALIBRATORS.items() if kind.kind == "binary"}
+    assert {c.name for c in ranking.candidates} == {"uncalibrated", *binary} - {"prior_shift", "cats", "caps"}
+    for c in ranking.candidates:
+        assert c.low <= c.value <= c.high
+        if c.name != "uncalibrated":
+            assert c.gain_low <= c.gain <= c.gain_high
+    assert f"use {model.chosen_}" in repr(ranking)
+    assert ranking.to_dict()["chosen"] == model.chosen_
+    p = GaussianNB().fit(X, Y).predict_proba(X)[:, 1]
+    assert np.array_equal(model.predict_proba(X)[:, 1], model.calibrator_(p))
+
+
+def test_auto_keeps_a_calibrated_model():
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(3000, 2))
+    y = rng.random(3000) < 1 / (1 + np.exp(-rows[:, 0] - 0.5 * rows[:, 1]))
+    model = cb.AutoCalibrator(LogisticRegression(), n_resamples=199).fit(rows, y)
+    assert model.chosen_ == "uncalibrated"
+    assert isinstance(model.calibrator_, cb.calibrators.Identity)
+    assert "leave it alone" in repr(model.ranking_)
+    assert np.array_equal(model.predict_proba(rows), LogisticRegression().fit(rows, y).predict_proba(rows))
+
+
+def test_no_row_is_scored_by_a_model_fitted_on_it():
+    """A classifier that remembers its rows would look perfect if any fold leaked."""
+
+    class Parrot(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            self.known_ = {row.tobytes(): label for row, label in zip(np.asarray(X), y, strict=True)}
+            return self
+
+        def predict_proba(self, X):
+            event = np.array([{1: 0.99, 0: 0.01}.get(self.known_.get(row.tobytes()), 0.5) for row in np.asarray(X)])
+            return np.column_stack([1 - event, event])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.CalibrantWarning)
+        model = cb.AutoCalibrator(Parrot(), {"platt": cb.Platt()}, n_resamples=199).fit(X, Y)
+    uncalibrated = next(c for c in model.ranking_.candidates if c.name == "uncalibrated")
+    assert uncalibrated.value == pytest.approx(np.log(2))
+
+
+def test_costs_can_decide():
+    metric = cb.ECC(cost=cb.LinearCost(over=1, under=5))
+    model = cb.AutoCalibrator(GaussianNB(), scoring=metric, n_resamples=199, cv=3).fit(X, Y)
+    assert model.ranking_.metric == "ECC"
+    assert {"cats", "caps"} <= {c.name for c in model.ranking_.candidates}
+    assert model.chosen_ != "uncalibrated"
+
+
+def test_a_finite_log_loss_is_preferred_to_an_infinite_one():
+    model = cb.AutoCalibrator(
+        DecisionTreeClassifier(random_state=0), {"isotonic": cb.Isotonic()}, scoring="log_loss", n_resamples=199, cv=3
+    ).fit(X, Y)
+    assert model.chosen_ == "isotonic"
+    assert model.ranking_.candidates[-1].value == np.inf
+    assert model.ranking_.to_dict()["candidates"][-1]["value"] is None
+
+
+def test_several_classes_margins_frozen_models_and_splits():
+    multi = cb.AutoCalibrator(GaussianNB(), cv=3, n_resamples=199).fit(X3, Y3)
+    assert multi.predict_proba(X3).shape == (len(X3), 3)
+    margins = cb.AutoCalibrator(LinearSVC(), cv=3, n_resamples=199).fit(X, Y)
+    assert margins.ranking_.baseline == "platt"
+    assert margins.chosen_ == margins.ranking_.candidates[0].name
+    frozen = FrozenEstimator(GaussianNB().fit(X[:500], Y[:500]))
+    assert cb.AutoCalibrator(frozen, cv=3, n_resamples=199).fit(X[500:], Y[500:]).chosen_ != "uncalibrated"
+    splits = list(StratifiedKFold(3).split(X, Y))
+    by_splits = cb.AutoCalibrator(GaussianNB(), cv=splits, n_resamples=199).fit(X, Y)
+    assert by_splits.chosen_ != "uncalibrated"
+
+
+def test_the_best_significant_gain_is_chosen():
+    rng = np.random.default_rng(1)
+    truth = rng.random(4000)
+    y = (rng.random(4000) < truth).astype(int)
+    shown = np.clip(truth + np.where(truth > 0.5, 0.05, -0.05), 0, 1)
+    model = cb.AutoCalibrator(GaussianNB(), {"wild": cb.Platt(), "sure": cb.Beta()}, n_resamples=199)
+    noisy = np.clip(truth + rng.normal(0, 0.02, 4000) * (rng.random(4000) < 0.02), 0, 1)
+    rows = type("Rows", (), {"code": y, "classes": np.array([0, 1]), "weight": None, "split_params": {}})
+    scored = {"uncalibrated": shown, "wild": noisy, "sure": truth}
+    scored = {name: np.column_stack([1 - q, q]) for name, q in scored.items()}
+    ranking = model._rank(scored, rows, np.arange(4000), {}, cb.METRICS["brier"](), 1.0)
+    sure = [c for c in ranking.candidates if c.gain > 0 and c.pvalue <= 0.05]
+    assert ranking.chosen == min(sure, key=lambda c: c.value).name
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        None,
+        np.int64(3),
+        [(train.tolist(), test.tolist()) for train, test in StratifiedKFold(3).split(X, Y)],
+        StratifiedKFold(3).split(X, Y),
+    ],
+)
+def test_folds_of_every_legal_kind(cv):
+    model = cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=cv, n_resamples=49)
+    assert model.fit(X, Y).chosen_ in ("beta", "uncalibrated")
+
+
+def test_too_few_given_splits_are_refused():
+    for cv, words in (([], "at least one fold"), (list(StratifiedKFold(2).split(X, Y)), "at least three")):
+        with pytest.raises(cb.InputError, match=words):
+            cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=cv, n_resamples=49).fit(X, Y)
+
+
+def test_groups_are_plotted_in_one_figure():
+    again = np.repeat(np.arange(300), 5)
+    rows, y = X[again], Y[again]
+    options = {"calibrators": {"beta": cb.Beta()}, "scoring": "brier", "n_resamples": 399}
+    with sklearn.config_context(enable_metadata_routing=True):
+        splitter = GroupKFold(3).set_split_request(groups=True)
+        grouped = cb.AutoCalibrator(GaussianNB(), cv=splitter, **options).fit(rows, y, groups=again).ranking_
+    # The same folds: how groups of equal size are divided depends on the versions of NumPy and scikit-learn.
+    folds = list(GroupKFold(3).split(X[:300], Y[:300], np.arange(300)))
+    once = cb.AutoCalibrator(GaussianNB(), cv=folds, **options).fit(X[:300], Y[:300]).ranking_
+    widths = [r.candidates[0].high - r.candidates[0].low for r in (grouped, once)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.3)  # not a fifth of the variance
+
+
+def three_classes(heat, size=2000):
+    """Class probabilities with logits `heat` times too large, and labels."""
+    rng = np.random.default_rng(5)
+    logits = rng.normal(0, 1.2, (size, 3))
+    y = (softmax(logits, axis=1).cumsum(axis=1) > rng.random((size, 1))).argmax(axis=1)
+    return softmax(heat * logits, axis=1), y
+
+
+def test_auto_chooses_among_multiclass_calibrators_by_log_loss():
+    proba, y = three_classes(heat=2.0)
+    auto = cb.AutoCalibrator(cv=3, n_resamples=199).fit(proba, y)
+    ranking = auto.ranking_
+    assert ranking.metric == "log loss"
+    multiclass = {name for name, kind in cb.CALIBRATORS.items() if kind.kind == "multiclass"}
+    assert {c.name for c in ranking.candidates} == {"uncalibrated", "isotonic", "beta", *multiclass}
+    assert not ranking.failed
+    assert auto.chosen_ == ranking.candidates[0].name != "uncalibrated"
+    for c in ranking.candidates:
+        assert c.low <= c.value <= c.high
+    # The cross-fitted log loss of a candidate, by hand.
+    losses = []
+    for train, test in StratifiedKFold(3).split(proba, y):
+        q = cb.SoftmaxTemperature().fit(proba[train], y[train])(proba[test])
+        losses.append(-np.log(q[np.arange(len(test)), y[test]]))
+    (found,) = (c.value for c in ranking.candidates if c.name == "softmax_temperature")
+    assert found == pytest.approx(np.concatenate(losses).mean(), abs=1e-12)
+    assert auto.predict_proba(proba) == pytest.approx(clone(auto.calibrator_).fit(proba, y)(proba), abs=1e-12)
+
+
+def test_auto_keeps_calibrated_class_probabilities():
+    proba, y = three_classes(heat=1.0)
+    names = ["softmax_temperature", "vector", "dirichlet", "isotonic"]
+    auto = cb.AutoCalibrator(calibrators=names, cv=3, n_resamples=199).fit(proba, y)
+    assert auto.chosen_ == "uncalibrated"
+    assert np.allclose(auto.calibrator_(proba), proba, rtol=1e-15, atol=0)
+    assert np.array_equal(auto.predict_proba(proba), proba)
+
+
+def test_auto_takes_scores_without_a_model():
+    p = GaussianNB().fit(X[:700], Y[:700]).predict_proba(X[700:])[:, 1]
+    auto = cb.AutoCalibrator(cv=3, n_resamples=199).fit(p, Y[700:])
+    assert auto.chosen_ != "uncalibrated"
+    assert np.array_equal(auto.predict_proba(p)[:, 1], auto.calibrator_(p))
+    column = cb.AutoCalibrator(cv=3, n_resamples=199).fit(p.reshape(-1, 1), Y[700:])
+    assert column.chosen_ == auto.chosen_
+    with pytest.raises(cb.InputError, match="lie in"):
+        cb.AutoCalibrator(cv=3, n_resamples=199).fit(10 * p, Y[700:])
+    with pytest.raises(cb.InputError, match="one column for each"):
+        cb.AutoCalibrator(cv=3, n_resamples=199).fit(three_classes(1.0)[0], np.arange(2000) % 4)
+
+
+def test_names_and_mappings_of_names_are_candidates():
+    for given in (["platt", "beta"], {"platt": "platt", "beta": cb.Beta()}, "beta"):
+        auto = cb.AutoCalibrator(GaussianNB(), given, cv=3, n_resamples=199).fit(X, Y)
+        assert {c.name for c in auto.ranking_.candidates} <= {"uncalibrated", "platt", "beta"}
+    with pytest.raises(cb.InputError, match="Did you mean 'platt'"):
+        cb.AutoCalibrator(GaussianNB(), ["plat"], cv=3, n_resamples=199).fit(X, Y)
+
+
+def test_a_higher_brier_score_is_a_warning():
+    rng = np.random.default_rng(0)
+    truth = rng.random(2000)
+    y = (rng.random(2000) < truth).astype(int)
+
+    class Coarse(cb.BinningAverage):
+        """One bin for all: a finite log loss, and a high Brier score."""
+
+    p = truth.copy()
+    p[:9], y[:9] = 0.0, 1  # an infinite log loss
+    with pytest.warns(cb.CalibrantWarning, match="raises the cross-fitted Brier score from 0.1.* to 0.2"):
+        auto = cb.AutoCalibrator(calibrators={"coarse": Coarse(n_bins=1)}, scoring="log_loss", cv=3).fit(p, y)
+    assert auto.chosen_ == "coarse"
+
+
+def test_a_candidate_that_fails_is_named():
+    y = np.zeros(60, dtype=int)
+    y[::10] = 1
+    rows = np.column_stack([y * 10.0, np.arange(60)])
+    candidates = {"platt": cb.Platt(), "raw": cb.Platt(smoothing=False)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = cb.AutoCalibrator(GaussianNB(), candidates, cv=3, n_resamples=199).fit(rows, y)
+    assert "separates" in model.ranking_.failed["raw"]
+    assert "raw not fitted" in repr(model.ranking_)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"scoring": "bias"}, "got bias, whose best value is 0"),
+        ({"scoring": "accuracy"}, "scoring must be"),
+        ({"calibrators": {}}, "calibrators"),
+        ({"calibrators": {"uncalibrated": cb.Platt()}}, "uncalibrated"),
+        ({"alpha": 2}, "alpha"),
+        ({"n_resamples": 50}, "at least 119"),
+    ],
+)
+def test_arguments_of_auto_are_checked(options, words):
+    with pytest.raises(cb.InputError, match=words):
+        cb.AutoCalibrator(GaussianNB(), **options).fit(X, Y)
+
+
+def test_rankings_become_frames():
+    pd = pytest.importorskip("pandas")
+    ranking = cb.AutoCalibrator(GaussianNB(), cv=2, n_resamples=199).fit(X, Y).ranking_
+    frame = ranking.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame["name"]) == [c.name for c in ranking.candidates]
