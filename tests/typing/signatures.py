@@ -32,7 +32,7 @@ verdict: str = cb.evaluate(y, p, alpha=0.05, sample_weight=y).verdict
 cb.evaluate(y, p, alpa=3)  # type: ignore[call-arg]
 cb.compare(y, {"a": p, "b": p}, clusters=y)  # type: ignore[call-arg]
 cb.interval(cb.ece, y, p, missing="drop")
-cb.interval("ece", y, p, mising="drop")  # type: ignore[call-arg]
+cb.interval("ece", y, p, missing_rows="drop")  # type: ignore[call-arg]
 cb.null("ece", y, p, weights=y)  # type: ignore[call-arg]
 cb.equivalence("ece", y, p, margin=0.1, weights=y)  # type: ignore[call-arg]
 cb.slope_intercept(y, p, epss=1e-9)  # type: ignore[call-arg]
