@@ -20,7 +20,7 @@ import calibrant as cb
 from calibrant.kinds import base
 from calibrant.kinds.forecast_columns import ForecastColumns, Option
 
-def check(rows, reading):
+def check(rows):
     return rows
 
 module = ModuleType("calibrant.kinds.rating.columns")

@@ -12,14 +12,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant.cli.command_files import check_outputs, write_json, write_text
 from calibrant.cli.evaluate import audit_files, evaluate_files, split_names
 from calibrant.cli.inputs import Source
-from calibrant.cli.options import (
-    cluster_option,
-    evaluation_options,
-    force_option,
-    input_options,
-    json_option,
-    threshold_options,
-)
+from calibrant.cli.options import evaluation_options, input_options, json_options, threshold_options
 from calibrant.kinds.forecast_columns import Threshold, columns_by_kind
 
 if TYPE_CHECKING:
@@ -67,11 +60,9 @@ class Gate:
     metavar="COLUMNS",
     help="Fail if a segment by these columns is shown to be miscalibrated (see audit); comma-separated.",
 )
-@cluster_option
 @evaluation_options
 @click.option("--junit", metavar="FILE", help="Write the outcome as JUnit XML.")
-@json_option
-@force_option
+@json_options
 def check(
     require: str | None,
     audit_columns: tuple[str, ...],

@@ -12,13 +12,10 @@ from calibrant.cli.command_files import check_outputs, write_json, write_text
 from calibrant.cli.inputs import Source, take_settings
 from calibrant.cli.options import (
     audit_options,
-    cluster_option,
     evaluation_options,
-    force_option,
-    html_option,
     input_options,
-    json_option,
     names_of_forecasts,
+    report_options,
 )
 from calibrant.kinds.forecast_columns import Model, try_pos_label
 
@@ -33,11 +30,8 @@ _SAME_ROWS = "\n  Each forecast is evaluated on all rows that have it; `calibran
 
 @click.command
 @input_options(groups=True)
-@cluster_option
 @evaluation_options
-@html_option
-@json_option
-@force_option
+@report_options
 def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
     """Evaluate the calibration of the forecasts in FILES.
 
@@ -98,11 +92,8 @@ def evaluate_files(source: Source, given: dict[str, Any]) -> "tuple[Mapping[str,
 
 @click.command
 @input_options(counted=False)
-@cluster_option
 @evaluation_options
-@html_option
-@json_option
-@force_option
+@report_options
 def compare(cluster: str | None, html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
     """Compare the calibration of several forecasts in FILES on the same rows.
 
@@ -161,12 +152,9 @@ def _check_several(models: Sequence[Model], option: str) -> None:
     metavar="COLUMNS",
     help="The columns that rules are made of, comma-separated; can be repeated.",
 )
-@cluster_option
 @audit_options
 @click.option("--csv", "csv_file", metavar="FILE", help="Write one row per segment as CSV; - is standard output.")
-@html_option
-@json_option
-@force_option
+@report_options
 def audit(
     features: tuple[str, ...], csv_file: str | None, html: str | None, json_file: str | None, force: bool, **given: Any
 ) -> None:

@@ -13,7 +13,6 @@ from calibrant.kinds.forecast_columns import (
     ForecastColumns,
     Model,
     NamesOfColumns,
-    Reading,
     columns_by_kind,
     try_pos_label,
 )
@@ -199,11 +198,21 @@ class Source:
             names = list(dict.fromkeys([self.y, *forecasts, *roles.values(), *self.by, *others]))
             labels, memory = form.outcome == "event", self.reading_memory
             columns = read_columns(paths, names, numbers, labels=labels, format=self.format, memory_limit=memory)
-        reading = Reading(self.pos_label, any_score, is_text=all(file.format != "parquet" for file in files))
         rows = FileRows(
-            form, self.option, columns[self.y], models, columns, roles, self.by, self.missing, inputs=inputs
+            form,
+            self.option,
+            columns[self.y],
+            models,
+            columns,
+            roles,
+            self.by,
+            self.missing,
+            self.pos_label,
+            any_score,
+            is_text=all(file.format != "parquet" for file in files),
+            inputs=inputs,
         )
-        rows = form.check(rows, reading)
+        rows = form.check(rows)
         if weighting is not None:
             weighting.checked(columns[weighting.name])
         if self.missing == "raise":

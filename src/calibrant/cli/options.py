@@ -11,16 +11,15 @@ from calibrant.kinds.forecast_columns import ForecastColumns, columns_by_kind
 __all__ = [
     "add_options",
     "audit_options",
-    "cluster_option",
     "evaluation_options",
     "force_option",
     "forecast_options",
-    "html_option",
     "input_options",
-    "json_option",
+    "json_options",
     "max_bytes_option",
     "names_of_forecasts",
     "parse_cost",
+    "report_options",
     "threshold_options",
 ]
 
@@ -70,17 +69,6 @@ def parse_cost(text: str) -> Any:
     return LinearCost(over=over, under=under)
 
 
-cluster_option = click.option(
-    "--cluster",
-    metavar="COLUMN",
-    help="Rows with the same value (a patient, a shop) may depend on each other; at least 10 values are needed.",
-)
-html_option = click.option("--html", metavar="FILE", help="Write an HTML report: one self-contained page.")
-json_option = click.option(
-    "--json", "json_file", metavar="FILE", help="Write all results as JSON; - is standard output."
-)
-force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
-
 _FORMS = columns_by_kind().values()
 
 
@@ -93,6 +81,16 @@ def add_options(*options: Decorator) -> Decorator:
         return command
 
     return decorate
+
+
+force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
+json_options = add_options(
+    click.option("--json", "json_file", metavar="FILE", help="Write all results as JSON; - is standard output."),
+    force_option,
+)
+report_options = add_options(
+    click.option("--html", metavar="FILE", help="Write an HTML report: one self-contained page."), json_options
+)
 
 
 def names_of_forecasts(takes: Callable[[ForecastColumns], object] = lambda form: True) -> list[str]:
@@ -182,6 +180,11 @@ def threshold_options(command: Function) -> Function:
     )(command)
 
 
+_cluster_option = click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Rows with the same value (a patient, a shop) may depend on each other; at least 10 values are needed.",
+)
 # Options of all tests and intervals.
 _resampling_options = add_options(
     click.option("--confidence-level", type=float, default=0.95, show_default=True, help="Level of the intervals."),
@@ -202,6 +205,7 @@ _resampling_options = add_options(
 )
 # Options of the metrics, tests and intervals of an evaluation.
 evaluation_options = add_options(
+    _cluster_option,
     click.option(
         "--margin",
         type=float,
@@ -226,6 +230,7 @@ evaluation_options = add_options(
 )
 # Options of the search for segments, and of their tests and intervals.
 audit_options = add_options(
+    _cluster_option,
     click.option(
         "--depth", type=click.IntRange(1, 3), default=2, show_default=True, help="Largest number of conditions."
     ),

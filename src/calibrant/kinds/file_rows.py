@@ -10,7 +10,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools
 from calibrant._support.columns import ColumnData, finite
 from calibrant._support.errors import InputError, Note
-from calibrant.kinds.forecast_columns import ForecastColumns, Model, Reading, parse_label
+from calibrant.kinds.forecast_columns import ForecastColumns, Model, parse_label
 from calibrant.tables.rows import missing_note
 
 __all__ = ["FileRows", "check_numbers", "text_as_labels"]
@@ -37,6 +37,12 @@ class FileRows:
     by : tuple of str
         The columns of groups.
     missing : {"raise", "drop"}
+    pos_label : str or None
+        The label of the event.
+    any_score : bool
+        Whether scores need not be probabilities.
+    is_text : bool
+        Whether the files hold text only, which has no types.
     notes : tuple of Note
     inputs : list of dict
         Checksums of the files.
@@ -50,6 +56,9 @@ class FileRows:
     roles: Mapping[str, str] = field(default_factory=dict)
     by: tuple[str, ...] = ()
     missing: str = "raise"
+    pos_label: str | None = None
+    any_score: bool = False
+    is_text: bool = False
     notes: tuple[Note, ...] = ()
     inputs: list[dict[str, Any]] = field(default_factory=list)
 
@@ -121,7 +130,7 @@ def _masked(values: Any, missing: Bools) -> Any:
     return np.ma.masked_array(values, missing) if missing.any() else values
 
 
-def check_numbers(rows: FileRows, reading: Reading) -> FileRows:
+def check_numbers(rows: FileRows) -> FileRows:
     """Check that outcomes and forecasts are finite numbers; columns of objects, such as decimals, become floats."""
     return replace(rows.map_forecasts(finite), y=finite(rows.y))
 

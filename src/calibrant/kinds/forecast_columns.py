@@ -26,7 +26,6 @@ __all__ = [
     "Model",
     "NamesOfColumns",
     "Option",
-    "Reading",
     "Threshold",
     "columns_by_kind",
     "columns_of",
@@ -91,25 +90,6 @@ class Model:
     name: str
     columns: tuple[str, ...]
     keys: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How the columns of a file are read.
-
-    Attributes
-    ----------
-    pos_label : str or None
-        The label of the event.
-    any_score : bool
-        Whether scores need not be probabilities.
-    is_text : bool
-        Whether the files hold text only, which has no types.
-    """
-
-    pos_label: str | None = None
-    any_score: bool = False
-    is_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -181,7 +161,7 @@ class ForecastColumns:
     outcome : {"event", "label", "number"}
         What the outcomes are.
     check : callable
-        From the rows as they were read and a `Reading` to rows whose outcomes and forecasts are valid.
+        From rows as they were read to rows whose outcomes and forecasts are valid.
     forecast : callable
         From (option, model, values) to the forecast that `evaluate` and `compare` take.
     find_models : callable
@@ -217,7 +197,7 @@ class ForecastColumns:
     noun: str
     options: tuple[Option, ...]
     outcome: Literal["event", "label", "number"]
-    check: "Callable[[FileRows, Reading], FileRows]"
+    check: "Callable[[FileRows], FileRows]"
     forecast: Callable[[str, Model, Any], Any]
     find_models: Callable[[str, Mapping[str, Any], NamesOfColumns], tuple[Model, ...]] = plain_models
     holds_labels: bool = False

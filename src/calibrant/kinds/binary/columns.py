@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Option, Reading, Threshold, try_pos_label
+from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Option, Threshold, try_pos_label
 
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS"]
 
 
-def _check(rows: "FileRows", reading: Reading) -> "FileRows":
+def _check(rows: "FileRows") -> "FileRows":
     """Check the scores, and replace the outcomes by whether the event occurred."""
     from calibrant._support.columns import events, finite, numbers, scores
 
-    y = try_pos_label(reading.pos_label, lambda label: events(rows.y, label), lambda column: column.notes)
+    y = try_pos_label(rows.pos_label, lambda label: events(rows.y, label), lambda column: column.notes)
     notes = tuple(note for note in y.notes if note.code == "event_absent")
     for name in rows.forecast_names:
-        (finite if reading.any_score else scores)(rows.columns[name])
+        (finite if rows.any_score else scores)(rows.columns[name])
     return replace(rows.map_forecasts(numbers), y=replace(y, values=y.values == 1), notes=(*rows.notes, *notes))
 
 

@@ -9,7 +9,6 @@ from calibrant.kinds.forecast_columns import (
     Model,
     NamesOfColumns,
     Option,
-    Reading,
     keyed_models,
     matching_columns,
 )
@@ -72,10 +71,10 @@ def _sample_models(given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Mod
     return tuple(models)
 
 
-def _check(rows: "FileRows", reading: Reading) -> "FileRows":
+def _check(rows: "FileRows") -> "FileRows":
     from calibrant.kinds.file_rows import check_numbers
 
-    return check_numbers(rows, reading)
+    return check_numbers(rows)
 
 
 def _forecast(option: str, model: Model, values: Any) -> Any:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calibrant.kinds.forecast_columns import ForecastColumns, Model, Option, Reading
+from calibrant.kinds.forecast_columns import ForecastColumns, Model, Option
 
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS"]
 
 
-def _check(rows: "FileRows", reading: Reading) -> "FileRows":
+def _check(rows: "FileRows") -> "FileRows":
     """Read labels that are text as numbers if those of the outcomes and of all forecasts are."""
     from calibrant.kinds.file_rows import text_as_labels
 
-    if not reading.is_text:
+    if not rows.is_text:
         return rows
     names = rows.forecast_names
     y, *forecasts = text_as_labels([rows.y, *(rows.columns[name] for name in names)])

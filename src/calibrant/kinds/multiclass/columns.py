@@ -11,7 +11,6 @@ from calibrant.kinds.forecast_columns import (
     Model,
     NamesOfColumns,
     Option,
-    Reading,
     keyed_models,
     parse_label,
 )
@@ -35,12 +34,12 @@ def find_class_models(option: str, given: Mapping[str, Any], names: NamesOfColum
     return models
 
 
-def check_class_probabilities(rows: "FileRows", reading: Reading) -> "FileRows":
+def check_class_probabilities(rows: "FileRows") -> "FileRows":
     """Check the probabilities, and replace the text of classes by labels of the outcomes."""
     from calibrant._support.columns import numbers, scores
     from calibrant.kinds.file_rows import text_as_labels
 
-    if reading.is_text:
+    if rows.is_text:
         rows = replace(rows, y=text_as_labels([rows.y])[0])
     rows = replace(rows, models=_with_labels(rows))
     for name in rows.forecast_names:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, Option, Reading
+from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, Option
 
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS"]
 
 
-def _check(rows: "FileRows", reading: Reading) -> "FileRows":
+def _check(rows: "FileRows") -> "FileRows":
     from calibrant.kinds.file_rows import check_numbers
 
-    return check_numbers(rows, reading)
+    return check_numbers(rows)
 
 
 def _forecast(option: str, model: Model, values: Any) -> Any:
