@@ -62,8 +62,8 @@ class ErrorBounds(Protocol):
 class Sample(Protocol):
     """Rows of one kind of forecast, as `interval`, `null`, `equivalence`, `consistency` and evaluations use them.
 
-    A kind joins these functions by a class with these members in its module ``sample``. Members with a default are
-    inherited.
+    A kind joins these functions by a class with these members in its module ``sample``; it inherits those that have a
+    default.
 
     Attributes
     ----------
@@ -77,19 +77,24 @@ class Sample(Protocol):
     is_drawn_by_kernel: ClassVar[bool] = False
 
     @property
-    def has_exact_null(self) -> bool:
-        """Whether null replicates are data that could be observed; else metrics that need counts have no null."""
-        ...
-
-    @property
-    def is_clustered(self) -> bool:
-        """Whether rows are in clusters."""
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
         ...
 
     @property
     def n_rarer(self) -> float:
         """Independent observations that limit the precision, such as rows of the rarer class."""
         ...
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether rows are in clusters."""
+        return self.n_clusters is not None
+
+    @property
+    def has_exact_null(self) -> bool:
+        """Whether null replicates are data that could be observed; else metrics that need counts have no null."""
+        return not (self.is_clustered or getattr(self.table, "importance", False))
 
     @property
     def noise_ratio(self) -> float:

@@ -84,11 +84,6 @@ class TableSample(Sample):
         """Whether rows are in clusters."""
         return self.rows is not None
 
-    @property
-    def has_exact_null(self) -> bool:
-        """Whether null replicates are counts of events; with weights or clusters residuals get random signs."""
-        return not (self.table.importance or self.is_clustered)
-
     def bootstrap(self, metrics: Sequence[Metric]) -> ReplicateValues:
         """Return the function that computes the metrics of bootstrap replicates."""
         if self.stored is not None and self.stored.has(metrics):

@@ -9,7 +9,6 @@ from numpy.random import SeedSequence
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.random_streams import generator
-from calibrant.forecasts.forecast_table import ForecastTable
 from calibrant.inference.regression.tied_quantiles import settle_ties
 from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.kinds.distribution.details import DistributionDetails
@@ -23,7 +22,6 @@ from calibrant.kinds.distribution.sample import DistributionSample
 from calibrant.kinds.distribution.verdict import decide
 from calibrant.kinds.point.evaluation import MeanParts, bins_of_bias, given_metrics
 from calibrant.kinds.point.metrics import metric_results
-from calibrant.kinds.point.sample import NumericRows
 from calibrant.metrics.distribution import transforms
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
@@ -34,11 +32,11 @@ from calibrant.tables.mean_table import MeanTable
 __all__ = ["evaluate"]
 
 
-def evaluate(rows: NumericRows, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+def evaluate(rows: DistributionSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups."""
-    table, cluster, forecast, level = rows.table, rows.cluster, rows.forecast, settings.confidence_level
-    assert forecast is not None
-    halves = _halves(rows, seed)
+    table, cluster, forecast, level = rows.points, rows.cluster, rows.table.forecast, settings.confidence_level
+    assert table is not None
+    halves = _halves(table, forecast, seed)
     estimates = {e.name: e for e in distribution_estimates(table, forecast, cluster, level)}
     means = MeanParts(None, None)
     if forecast.point_is_mean:
@@ -50,22 +48,20 @@ def evaluate(rows: NumericRows, settings: Settings, seed: SeedSequence, progress
     panel = metric_results(estimates, verdict.omnibus, means.tce, UNITS_OF_DISTRIBUTIONS)
     panel |= {} if covered is None else coverage_results(covered)
     if settings.metrics:
-        resampled = ForecastTable(table.mean, forecast, table.notes, table.n_in, table.n_dropped)
-        sample = DistributionSample(resampled, cluster)
-        panel = {"mean error": panel["mean error"], **given_metrics(sample, verdict, settings, seed, progress)}
+        panel = {"mean error": panel["mean error"], **given_metrics(rows, verdict, settings, seed, progress)}
     breakdowns = {"bias by bin": bins_of_bias(halves, settings)} | ({} if covered is None else {"coverage": covered})
     decomposition = mse_decomposition(table)
     details = DistributionDetails(means.line, decomposition, rows.n_clusters, uniformity, u)
     about_pit = dict.fromkeys(note for test in uniformity for note in test.notes)  # all tests read the same values
-    notes = join_notes(_notes(rows, halves), about_pit, limits, ties)
+    notes = join_notes(_notes(table, forecast, halves), about_pit, limits, ties)
     return Evaluation("distribution", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
 
 
-def _notes(rows: NumericRows, halves: MeanTable) -> tuple[Note, ...]:
-    notes: tuple[Note, ...] = rows.table.notes
-    if rows.forecast is not None and not rows.forecast.point_is_mean:
-        notes = join_notes(notes, _median_notes(rows.forecast))
-    if halves is not rows.table:
+def _notes(table: MeanTable, forecast: Any, halves: MeanTable) -> tuple[Note, ...]:
+    notes: tuple[Note, ...] = table.notes
+    if not forecast.point_is_mean:
+        notes = join_notes(notes, _median_notes(forecast))
+    if halves is not table:
         text = "Bins and slope group rows by one half of the members and use the error of the other half."
         notes = join_notes(notes, [Note("split_members", 1, text)])
     return notes
@@ -90,17 +86,17 @@ def _uniformity(u: Floats, forecast: Any) -> tuple[TestResult, ...]:
     return anderson_darling(u), kolmogorov_smirnov(u), chi_square(u, edges=edges)
 
 
-def _halves(rows: NumericRows, seed: SeedSequence) -> MeanTable:
+def _halves(table: MeanTable, forecast: Any, seed: SeedSequence) -> MeanTable:
     """Return the table whose errors, given its predictions, have mean 0 if the forecasts are calibrated.
 
     The mean of few members is itself noisy: given it, outcomes regress to the mean. Of an ensemble the prediction is
     therefore the mean of one half of the members, and its error that of the other half.
     """
-    ensemble = None if rows.forecast is None else rows.forecast.ensemble
+    ensemble = forecast.ensemble
     if ensemble is None or ensemble.shape[1] < 2:
-        return rows.table
+        return table
     # Members are stored in rising order: a random half of each row is exchangeable with the other half.
     members = generator(seed).permuted(ensemble, axis=1)
     half = members.shape[1] // 2
     first, second = members[:, :half].mean(axis=1), members[:, half:].mean(axis=1)
-    return replace(rows.table, prediction=first, mean=rows.table.mean + first - second)
+    return replace(table, prediction=first, mean=table.mean + first - second)

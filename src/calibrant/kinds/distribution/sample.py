@@ -9,16 +9,15 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import Stream, Streams
 from calibrant.forecasts.forecast_table import ForecastTable, as_forecast, read_forecast_table
 from calibrant.inference.resampling import ReplicateValues, Sample, largest_unseen_rate, one_by_one
-from calibrant.kinds.point.sample import checked_clusters, drawn_rows, read_groups, refuse_table, too_few_rows
+from calibrant.kinds.grouped_sample import GroupedSample
+from calibrant.kinds.point.sample import drawn_rows, refuse_table, too_few_rows, with_enough_clusters
 from calibrant.metrics.metric import Metric
-from calibrant.tables.mean_table import ONE_COLUMN
+from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means
 from calibrant.tables.rows import Rows
-
-__all__ = ["DistributionSample", "read", "read_groups", "row_means"]
 
 _MOST_NUMBERS = 5_000_000  # each takes 24 bytes; means of more are computed one replicate at a time
 
@@ -29,26 +28,31 @@ class DistributionSample(Sample):
 
     Null replicates simulate the outcomes from the forecasts, so all metrics of a replicate see the same outcomes; the
     outcome and the members of an ensemble are exchanged. In clusters, outcomes may depend on each other: only metrics
-    of gaps have a null there, with deviations of random sign for each cluster.
+    of gaps have a null there, with deviations of random sign for each cluster. `points` has the point predictions of
+    the forecasts, if the rows are evaluated.
     """
 
     table: ForecastTable
     cluster: Ints | None = None
+    points: MeanTable | None = None
+
+    @classmethod
+    def from_rows(cls, rows: Rows) -> "DistributionSample":
+        """Validate rows, whose forecasts are point predictions and distributions."""
+        used = check_means(rows)
+        points = MeanTable.from_rows(used)
+        table = ForecastTable(points.mean, used.forecasts[1], points.notes, points.n_in, points.n_dropped)
+        return cls(table, used.cluster_codes, points)
 
     @property
-    def is_clustered(self) -> bool:
-        """Whether rows are in clusters."""
-        return self.cluster is not None
-
-    @property
-    def has_exact_null(self) -> bool:
-        """Whether null replicates are data that could be observed."""
-        return not self.is_clustered
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+        return None if self.cluster is None else int(self.cluster.max()) + 1
 
     @property
     def n_rarer(self) -> float:
         """Independent observations: rows or clusters."""
-        return float(len(self.table)) if self.cluster is None else float(self.cluster.max() + 1)
+        return float(len(self.table) if self.n_clusters is None else self.n_clusters)
 
     def bootstrap(self, metrics: Sequence[Any]) -> ReplicateValues:
         """Return the function that computes the metrics of bootstrap replicates."""
@@ -142,7 +146,19 @@ def read(y_true: Any, forecast: Any, cluster: Column | None, options: Mapping[st
     known = as_forecast(read_forecast_table.column(forecast), len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
     rows = Rows.read(y_true, {"forecast": known}, cluster=cluster, hint=ONE_COLUMN, **missing)
     used = rows.check(_columns.finite, _columns.finite).select()
-    return DistributionSample(ForecastTable.from_rows(used), checked_clusters(used))
+    return with_enough_clusters(DistributionSample(ForecastTable.from_rows(used), used.cluster_codes))
+
+
+def read_groups(y_true: Column, forecast: Any, **options: Any) -> GroupedSample[DistributionSample]:
+    """Read rows; weights are refused."""
+    for name in ("sample_weight", "frequency"):
+        if options.get(name) is not None:
+            raise InputError(
+                Argument(name) + " must be omitted with predictive distributions, which have no weights; got a column."
+            )
+    known = as_forecast(forecast, len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
+    rows = Rows.read(y_true, {"y_pred": known.point(), "forecast": known}, **options, hint=ONE_COLUMN)
+    return GroupedSample.from_rows(rows, DistributionSample.from_rows)
 
 
 def _mean(rows: Floats, times: Ints) -> Floats:

@@ -11,7 +11,7 @@ from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.regression import distribution_components, point_components
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.residual_tests import sum_covariance, sums_by_cluster
-from calibrant.kinds.point.sample import NumericRows
+from calibrant.kinds.distribution.sample import DistributionSample
 from calibrant.kinds.point.verdict import few_clusters_note, limits_notes, mean_components
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import Estimate
@@ -22,17 +22,17 @@ __all__ = ["coverage_deviation", "decide"]
 
 
 def decide(
-    rows: NumericRows, halves: MeanTable, error: Estimate, u: Floats, uniformity: TestResult, settings: Settings
+    rows: DistributionSample, halves: MeanTable, error: Estimate, u: Floats, uniformity: TestResult, settings: Settings
 ) -> tuple[Verdict, tuple[Note, ...]]:
     """Return the verdict on distributions, and notes about tests that are limited.
 
     `halves` has the errors of one half of the members of an ensemble given the mean of the other; `error` is the mean
     error, `u` the PIT values, `uniformity` a test of these.
     """
-    forecast, alpha = rows.forecast, settings.alpha
-    assert forecast is not None
+    points, forecast, alpha = rows.points, rows.table.forecast, settings.alpha
+    assert points is not None
     deviation = coverage_deviation(u, forecast, rows.cluster, float(settings.margin), alpha)  # type: ignore[arg-type]
-    note = few_clusters_note(rows)
+    note = few_clusters_note(rows.n_clusters)
     if note:
         return Verdict(OmnibusTest(), deviation.without_bounds(), alpha), note
     components: list[TestResult | None] = []
@@ -40,8 +40,8 @@ def decide(
     if forecast.point_is_mean:
         known = point_components.ensemble_skewness(forecast.ensemble)
         sums = point_components.bin_sums(halves, rows.cluster, settings.bins, known)
-        testable = forecast.ensemble is None or halves is not rows.table
-        components, limited = mean_components(rows, halves, error, sums, known, testable)
+        testable = forecast.ensemble is None or halves is not points
+        components, limited = mean_components(points, halves, rows.cluster, error, sums, known, testable)
     else:
         components.append(distribution_components.median_component(u, forecast, rows.cluster))
     components.append(distribution_components.pit_component(u, forecast, rows.cluster, uniformity))

@@ -53,16 +53,6 @@ class MulticlassSample(Sample):
         """Number of clusters; None where rows are independent."""
         return None if self.cluster is None else int(self.cluster.max()) + 1
 
-    @property
-    def is_clustered(self) -> bool:
-        """Whether rows are in clusters."""
-        return self.cluster is not None
-
-    @property
-    def has_exact_null(self) -> bool:
-        """Whether null replicates are data that could be observed."""
-        return not (self.table.importance or self.is_clustered)
-
     @cached_property
     def n_rarer(self) -> float:
         """Independent observations: rows, effective rows, or clusters."""

@@ -14,7 +14,7 @@ from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.inference.regression.point_line import LinearFit, fitted_line
 from calibrant.kinds.point.details import PointDetails
 from calibrant.kinds.point.metrics import estimate_metrics, metric_results, resampled_metrics
-from calibrant.kinds.point.sample import NumericRows, PointSample
+from calibrant.kinds.point.sample import PointSample
 from calibrant.kinds.point.tce import tce_with_null
 from calibrant.kinds.point.verdict import decide
 from calibrant.metrics.bins import Quantile
@@ -55,7 +55,7 @@ class MeanParts:
         return cls(line, _tce(table, cluster, settings, seed, progress) if tested else None)
 
 
-def evaluate(rows: NumericRows, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+def evaluate(rows: PointSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups."""
     table, cluster = rows.table, rows.cluster
     estimates = {e.name: e for e in estimate_metrics(table, cluster, settings.confidence_level, True)}
@@ -63,7 +63,7 @@ def evaluate(rows: NumericRows, settings: Settings, seed: SeedSequence, progress
     verdict, limits = decide(rows, estimates["mean error"], settings)
     panel = metric_results(estimates, verdict.omnibus, means.tce)
     if settings.metrics:
-        given = given_metrics(PointSample(table, cluster), verdict, settings, seed, progress)
+        given = given_metrics(rows, verdict, settings, seed, progress)
         tested = {"mean error": panel["mean error"]}
         panel = tested | given | tested
     breakdowns = {"bias by bin": bins_of_bias(table, settings)}

@@ -1,18 +1,15 @@
-"""Outcomes and point predictions: how they are read, grouped and resampled. Rows of distributions are grouped alike."""
+"""Outcomes and point predictions: how they are read, grouped and resampled."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Ints
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import Stream
-from calibrant.forecasts.forecast_table import as_forecast
-from calibrant.forecasts.kinds import forecast_kind
 from calibrant.forecasts.predictions import Point
 from calibrant.inference.paired_rows import check_clusters
 from calibrant.inference.resampling import ReplicateValues, Sample, metric_values, one_by_one
@@ -21,16 +18,7 @@ from calibrant.metrics.metric import Metric
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows, read_mean_table
 from calibrant.tables.rows import Missing, Rows
 
-__all__ = [
-    "NumericRows",
-    "PointSample",
-    "checked_clusters",
-    "drawn_rows",
-    "read",
-    "read_groups",
-    "refuse_table",
-    "too_few_rows",
-]
+S = TypeVar("S", bound=Sample)
 
 _MOST_DRAWS = 2**24  # rows; beyond, counts of equal rows are drawn by a multinomial distribution
 
@@ -45,10 +33,16 @@ class PointSample(Sample):
     table: MeanTable
     cluster: Ints | None = None
 
+    @classmethod
+    def from_rows(cls, rows: Rows) -> "PointSample":
+        """Validate rows."""
+        used = check_means(rows)
+        return cls(MeanTable.from_rows(used), used.cluster_codes)
+
     @property
-    def is_clustered(self) -> bool:
-        """Whether rows are in clusters."""
-        return self.cluster is not None
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+        return None if self.cluster is None else int(self.cluster.max()) + 1
 
     @property
     def has_exact_null(self) -> bool:
@@ -58,7 +52,7 @@ class PointSample(Sample):
     @property
     def n_rarer(self) -> float:
         """Independent observations: rows, effective rows, or clusters."""
-        return float(self.table.effective_size) if self.cluster is None else float(self.cluster.max() + 1)
+        return float(self.table.effective_size if self.n_clusters is None else self.n_clusters)
 
     def bootstrap(self, metrics: Sequence[Metric]) -> ReplicateValues:
         """Return the function that computes the metrics of bootstrap replicates."""
@@ -105,8 +99,8 @@ def read(y_true: Any, y_pred: Any, cluster: Column | None, options: Mapping[str,
         return PointSample(table)
     refuse_table(y_true, MeanTable)
     predictions = {"y_pred": read_mean_table.column(y_pred)}
-    used = check_means(Rows.read(y_true, predictions, cluster=cluster, hint=ONE_COLUMN, **options))
-    return PointSample(MeanTable.from_rows(used), checked_clusters(used))
+    rows = Rows.read(y_true, predictions, cluster=cluster, hint=ONE_COLUMN, **options)
+    return with_enough_clusters(PointSample.from_rows(rows))
 
 
 def drawn_rows(stream: Stream, size: int, cluster: Ints | None) -> Ints:
@@ -117,12 +111,11 @@ def drawn_rows(stream: Stream, size: int, cluster: Ints | None) -> Ints:
     return times
 
 
-def checked_clusters(rows: Rows) -> Ints:
-    """Return the number of the cluster of each row; too few clusters are an error."""
-    codes = rows.cluster_codes
-    assert codes is not None
-    check_clusters(int(codes.max()) + 1)
-    return codes
+def with_enough_clusters(sample: S) -> S:
+    """Return the sample; too few clusters are an error."""
+    if sample.n_clusters is not None:
+        check_clusters(sample.n_clusters)
+    return sample
 
 
 def refuse_table(y_true: Any, kind: type[Any]) -> None:
@@ -142,59 +135,19 @@ def too_few_rows(metric: Metric, size: float) -> str:
     return f"{metric.name} needs at least 2 rows for an interval; got {size:.3g}. Collect more rows."
 
 
-@dataclass(frozen=True)
-class NumericRows:
-    """Rows as they are evaluated: their table, their distributions, if these are forecast, and their clusters."""
-
-    table: MeanTable
-    forecast: Any | None
-    cluster: Ints | None
-
-    @classmethod
-    def from_rows(cls, rows: Rows) -> "NumericRows":
-        """Validate rows; their forecasts are predictions and, if they are distributions, these too."""
-        used = check_means(rows)
-        distribution = used.forecasts[1] if len(used.forecasts) > 1 else None
-        return cls(MeanTable.from_rows(used), distribution, used.cluster_codes)
-
-    @property
-    def n_clusters(self) -> int | None:
-        """Number of clusters; None where rows are independent."""
-        return None if self.cluster is None else int(self.cluster.max()) + 1
-
-
-def _is_distribution(y_pred: Any) -> bool:
-    return forecast_kind(None, y_pred) == "distribution"
-
-
 def read_groups(
     y_true: Column | MeanTable, y_pred: Any = None, *, missing: Missing = "raise", **options: Any
-) -> GroupedSample[NumericRows]:
-    """Read rows, or one table; the forecasts of rows are predictions and, if they are distributions, these too."""
+) -> GroupedSample[PointSample]:
+    """Read rows, or take one table."""
     if isinstance(y_true, MeanTable):
-        return _read_table(y_true, {"y_pred": y_pred, **options})
+        beside = [name for name, value in {"y_pred": y_pred, **options}.items() if value is not None]
+        if beside:
+            raise InputError(f"{', '.join(beside)} must be omitted with a MeanTable; got both.", argument=beside[0])
+        need_rows(y_true, "evaluate")
+        return GroupedSample(PointSample(y_true))
     y_pred = y_pred.y_pred if isinstance(y_pred, Point) else y_pred
     if y_pred is None or isinstance(y_pred, Mapping):
         found = "is missing" if y_pred is None else "must be one column or one forecast; got a mapping"
         raise InputError(Argument("y_pred") + f" {found}.", hint="Pass one column, one forecast, or a MeanTable.")
-    forecasts = {"y_pred": y_pred}
-    if _is_distribution(y_pred):
-        for name in ("sample_weight", "frequency"):
-            if options.get(name) is not None:
-                raise InputError(
-                    Argument(name)
-                    + " must be omitted with predictive distributions, which have no weights; got a column."
-                )
-        forecast = as_forecast(y_pred, len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
-        forecasts = {"y_pred": forecast.point(), "forecast": forecast}
-    return GroupedSample.from_rows(
-        Rows.read(y_true, forecasts, missing=missing, **options, hint=ONE_COLUMN), NumericRows.from_rows
-    )
-
-
-def _read_table(table: MeanTable, others: Mapping[str, Any]) -> GroupedSample[NumericRows]:
-    beside = [name for name, value in others.items() if value is not None]
-    if beside:
-        raise InputError(f"{', '.join(beside)} must be omitted with a MeanTable; got both.", argument=beside[0])
-    need_rows(table, "evaluate")
-    return GroupedSample(NumericRows(table, None, None))
+    rows = Rows.read(y_true, {"y_pred": y_pred}, missing=missing, **options, hint=ONE_COLUMN)
+    return GroupedSample.from_rows(rows, PointSample.from_rows)

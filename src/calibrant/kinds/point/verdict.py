@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from calibrant._support.arrays import Floats, power_of_two
+from calibrant._support.arrays import Floats, Ints, power_of_two
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.roots import find_root
 from calibrant.inference.estimates import FEWEST_EQUAL
@@ -14,7 +14,7 @@ from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.regression import point_components
 from calibrant.inference.regression.point_components import BinSums
 from calibrant.inference.residual_tests import box_moments
-from calibrant.kinds.point.sample import NumericRows
+from calibrant.kinds.point.sample import PointSample
 from calibrant.metrics import point as means
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import Estimate
@@ -28,26 +28,26 @@ _MAX_RATIO = 1e6  # of the largest bound that is searched to the size of the noi
 _SMALL_RATIO = 3.0  # of T to its expectation without bias, below which the noncentral F distribution is used too
 
 
-def decide(rows: NumericRows, error: Estimate, settings: Settings) -> tuple[Verdict, tuple[Note, ...]]:
+def decide(rows: PointSample, error: Estimate, settings: Settings) -> tuple[Verdict, tuple[Note, ...]]:
     """Return the verdict on point predictions, and notes about tests that are limited; `error` is the mean error."""
     table, margin, alpha = rows.table, float(settings.margin), settings.alpha  # type: ignore[arg-type]
     sums = point_components.bin_sums(table, rows.cluster, settings.bins, 0.0)
     spread = math.sqrt(max(means.variance(table), 0.0))
     deviation = bias_deviation(sums, spread, margin, alpha, np.unique(table.prediction).size)
-    note = few_clusters_note(rows)
+    note = few_clusters_note(rows.n_clusters)
     if note:
         return Verdict(OmnibusTest(), deviation.without_bounds(), alpha), note
-    components, limited = mean_components(rows, table, error, sums, 0.0, True)
+    components, limited = mean_components(table, table, rows.cluster, error, sums, 0.0, True)
     if limited:
         deviation = deviation.without_bounds()
     return Verdict(join_tests(components), deviation, alpha), limits_notes(components, limited)
 
 
-def few_clusters_note(rows: NumericRows) -> tuple[Note, ...]:
+def few_clusters_note(n_clusters: int | None) -> tuple[Note, ...]:
     """Return a note if rows are in too few clusters for any test."""
-    if rows.n_clusters is None or rows.n_clusters >= MIN_CLUSTERS:
+    if n_clusters is None or n_clusters >= MIN_CLUSTERS:
         return ()
-    return (Note("few_clusters", 1, f"There are {rows.n_clusters} clusters; tests need at least {MIN_CLUSTERS}."),)
+    return (Note("few_clusters", 1, f"There are {n_clusters} clusters; tests need at least {MIN_CLUSTERS}."),)
 
 
 def limits_notes(components: Sequence[TestResult | None], limited: Sequence[str]) -> tuple[Note, ...]:
@@ -57,15 +57,21 @@ def limits_notes(components: Sequence[TestResult | None], limited: Sequence[str]
 
 
 def mean_components(
-    rows: NumericRows, halves: MeanTable, error: Estimate, sums: point_components.BinSums, known: float, testable: bool
+    table: MeanTable,
+    halves: MeanTable,
+    cluster: Ints | None,
+    error: Estimate,
+    sums: point_components.BinSums,
+    known: float,
+    testable: bool,
 ) -> tuple[list[TestResult | None], list[str]]:
     """Return the components that test means, and the names of those that skewness limits.
 
     `known` is the skewness of the members of an ensemble; bins and slope are tested where `testable`.
     """
-    mean, skewed_mean = point_components.mean_component(rows.table, rows.cluster, error, known)
+    mean, skewed_mean = point_components.mean_component(table, cluster, error, known)
     slope, skewed_slope = (
-        point_components.slope_component(halves, rows.cluster, sums.skewness) if testable else (None, False)
+        point_components.slope_component(halves, cluster, sums.skewness) if testable else (None, False)
     )
     if error.pvalue is None:
         slope = None
