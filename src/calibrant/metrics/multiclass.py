@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from calibrant._kernels.tensors import are_on_device
 from calibrant._support import columns as _columns
-from calibrant._support.arrays import Column, Floats, Ints, Weights
+from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights
 from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.plain_data import label, number
 from calibrant.metrics.metric import BinnedMetric, Direction, Metric, MetricValue, declared, has_bins
@@ -24,6 +24,32 @@ from calibrant.tables.score_table import ScoreTable
 
 # The value of other outcomes, or other weights, of the same predictions; None stands for those of the table.
 Measure: TypeAlias = Callable[[Ints | None, Weights | None], float]
+
+
+class ClassEvent(NamedTuple):
+    """An event of each row, given the class that occurred, and its predicted probability."""
+
+    occurs: Callable[[Any], Bools]
+    score: Floats
+
+
+# The events of a table whose metrics make up a metric of class probabilities.
+Events: TypeAlias = Callable[[ClassTable], list[ClassEvent]]
+
+
+def each_class(table: ClassTable) -> list[ClassEvent]:
+    """Return for each class the event that it occurs."""
+
+    def occurs(c: int) -> Callable[[Any], Bools]:
+        return lambda codes: codes == c
+
+    return [ClassEvent(occurs(c), table.proba[:, c]) for c in range(table.n_classes)]
+
+
+def _top_label_event(table: ClassTable) -> list[ClassEvent]:
+    """Return the event that the most probable class of a row occurs."""
+    best = table.best.astype(np.int32)
+    return [ClassEvent(lambda codes: codes == best, table.confidence)]
 
 
 class MulticlassMetric(ABC):
@@ -79,6 +105,8 @@ class _ProperScore(MulticlassMetric):
     interval_method: ClassVar[str] = "symmetric"
     has_null: ClassVar[bool] = True
     degree: ClassVar[float] = 1.0
+    events: ClassVar[Events] = staticmethod(each_class)
+    is_sum_of_events: ClassVar[bool] = True
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -523,6 +551,7 @@ class ClasswiseMetric(FromBinaryMetric):
     """
 
     prefix: ClassVar[str] = "class-wise"
+    events: ClassVar[Events] = staticmethod(each_class)
 
     def measure(self, table: ClassTable) -> Measure:
         """Return the function that measures other outcomes, or other weights.
@@ -695,6 +724,7 @@ class TopLabelMetric(FromBinaryMetric):
     """
 
     prefix: ClassVar[str] = "top-label"
+    events: ClassVar[Events] = staticmethod(_top_label_event)
 
     def measure(self, table: ClassTable) -> Measure:
         """Return the function that measures other outcomes, or other weights.

@@ -1,6 +1,6 @@
 """Comparison of class probabilities."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from calibrant.inference.paired import half_events
 from calibrant.inference.squared_deviations import (
     CellErrors,
     SampledRows,
+    SquaredDeviation,
     cell_deviation,
 )
 from calibrant.kinds.multiclass.design import ClassRows
@@ -129,15 +130,21 @@ def class_deviations(classes: ClassRows, rows: SampledRows) -> Deviations:
     probabilities, weighted by rows. The objection has gaps of the highest probability: it hardly changes if a few
     classes are miscalibrated, so it cannot be required to differ.
     """
+    log_odds, gaps = event_deviations(classes, rows, ((classes.code == c, p) for c, p in classes.columns()))
     best = np.argmax(classes.proba, axis=1)
     right, top = classes.code == best, classes.proba[np.arange(best.size), best].astype(np.float64)
-    events = {c: (classes.code == c, p) for c, p in classes.columns()}
-    bins = {c: _bins(classes, *each) for c, each in events.items()}
-    least = float(np.average(rows.counts, weights=rows.counts))  # the weight of one row
-    log_odds = cell_deviation((_log_odds_errors(*events[c], *bins[c]) for c in events), rows, least=least)
-    gaps = cell_deviation((_gaps(*events[c], *bins[c]) for c in events), rows)
     top_label = cell_deviation([_gaps(right, top, *_bins(classes, right, top))], rows)
     return Deviations(log_odds, (gaps,), (top_label,), _information(classes))
+
+
+def event_deviations(
+    classes: ClassRows, rows: SampledRows, events: Iterable[tuple[Bools, Floats]]
+) -> tuple[SquaredDeviation, SquaredDeviation]:
+    """Return the squared log-odds errors and the squared gaps of events with their probabilities, over all bins."""
+    binned = [(event, p, *_bins(classes, event, p)) for event, p in events]
+    least = float(np.average(rows.counts, weights=rows.counts))  # the weight of one row
+    log_odds = cell_deviation((_log_odds_errors(*each) for each in binned), rows, least=least)
+    return log_odds, cell_deviation((_gaps(*each) for each in binned), rows)
 
 
 def _information(classes: ClassRows) -> float:

@@ -18,7 +18,7 @@ from calibrant.inference.resampling import ReplicateValues, Sample, largest_unse
 from calibrant.inference.table_replicates import TableReplicates, WeightedRows, weighted_values
 from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.metrics.metric import Metric, declared
-from calibrant.metrics.multiclass import ClasswiseMetric, TopLabelMetric
+from calibrant.metrics.multiclass import ClassEvent, Events
 from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable
@@ -177,9 +177,9 @@ def read_groups(
 class MulticlassReplicates:
     """Metrics of the bootstrap and null replicates of a class table.
 
-    Each class against the rest, and the top label, has a table of its own, of which the kernel adds up sums; rows (or
-    clusters, or classes) are drawn once for all of them. Frequencies are repeated rows. Other metrics than class-wise
-    and top-label ones and proper scores are measured one replicate at a time, on the same draws.
+    Each event (a class, the top label) has a table of its own, of which the kernel adds up sums; rows (or
+    clusters, or classes) are drawn once for all of them. Frequencies are repeated rows. Metrics that declare no events
+    are measured one replicate at a time, on the same draws.
     """
 
     def __init__(self, table: ClassTable, cluster: Ints | None, metrics: Sequence[Any]) -> None:
@@ -233,58 +233,41 @@ class MulticlassReplicates:
         self, streams: Streams, of_event: Callable[["_Event"], Floats], one: Callable[[Any, int], float]
     ) -> Floats:
         values = np.empty((streams.count, len(self.metrics)))
-        if self._classwise:
-            classes = np.array([of_event(event) for event in self._classes])
-            for j, i in enumerate(self._classwise):
-                mean = isinstance(self.metrics[i], ClasswiseMetric)
-                values[:, i] = classes[:, :, j].mean(axis=0) if mean else classes[:, :, j].sum(axis=0)
-        if self._top:
-            values[:, self._top] = of_event(self._top_label)
+        for which, events in self._by_events:
+            of_events = np.array([of_event(event) for event in events])
+            for j, i in enumerate(which):
+                is_sum = getattr(self.metrics[i], "is_sum_of_events", False)
+                values[:, i] = of_events[:, :, j].sum(axis=0) if is_sum else of_events[:, :, j].mean(axis=0)
         for i, measure in self._others:
             values[:, i] = [one(measure, replicate) for replicate in range(streams.count)]
         return values
 
     @cached_property
-    def _classwise(self) -> list[int]:
-        """Metrics that are read from the tables of classes."""
-        return [
-            i
-            for i, metric in enumerate(self.metrics)
-            if isinstance(metric, ClasswiseMetric) or hasattr(metric, "class_terms")
-        ]
+    def _by_events(self) -> "list[tuple[list[int], list[_Event]]]":
+        """For each set of events the positions of the metrics that are read from their tables, and the events."""
+        positions: dict[Any, list[int]] = {}
+        for i, metric in enumerate(self.metrics):
+            events = getattr(metric, "events", None)
+            if events is not None:
+                positions.setdefault(events, []).append(i)
+        return [(which, self._events(events, which)) for events, which in positions.items()]
 
-    @cached_property
-    def _top(self) -> list[int]:
-        return [i for i, metric in enumerate(self.metrics) if isinstance(metric, TopLabelMetric)]
+    def _events(self, events: "Events", which: Sequence[int]) -> "list[_Event]":
+        metrics = [self.metrics[i] for i in which]
+        return [_Event(self.table, self.cluster, event, metrics) for event in events(self.table)]
 
     @cached_property
     def _others(self) -> list[tuple[int, Any]]:
-        known = {*self._classwise, *self._top}
+        known = {i for which, _ in self._by_events for i in which}
         return [(i, metric.measure(self.table)) for i, metric in enumerate(self.metrics) if i not in known]
-
-    @cached_property
-    def _classes(self) -> list["_Event"]:
-        metrics = [self.metrics[i] for i in self._classwise]
-        table = self.table
-        return [
-            _Event(table, self.cluster, np.full(len(table), c, dtype=np.int32), table.proba[:, c], metrics)
-            for c in range(table.n_classes)
-        ]
-
-    @cached_property
-    def _top_label(self) -> "_Event":
-        metrics, best = [self.metrics[i] for i in self._top], self.table.best.astype(np.int32)
-        return _Event(self.table, self.cluster, best, self.table.confidence, metrics)
 
 
 class _Event:
-    """One event of each row: that a class, or the most probable class, occurs. Its metrics in replicates."""
+    """One event of each row, such as that a class occurs, and its metrics in replicates."""
 
-    def __init__(
-        self, rows: ClassTable, cluster: Ints | None, wanted: _kernels.Order, score: Floats, metrics: Sequence[Any]
-    ) -> None:
-        self.wanted = wanted
-        event = rows.code == wanted
+    def __init__(self, rows: ClassTable, cluster: Ints | None, of: ClassEvent, metrics: Sequence[Any]) -> None:
+        self.occurs, score = of.occurs, of.score
+        event = of.occurs(rows.code)
         table = rows.score_table(event, score)
         parts: list[Any] = [each.metric if hasattr(each, "metric") else _ClassTerm(each, table) for each in metrics]
         in_order = _rows_in_order(np.asarray(score, dtype=np.float64), event)
@@ -308,7 +291,7 @@ class _Event:
     def of_classes(self, streams: Streams, codes: _kernels.Order) -> Floats:
         """Return the values of null replicates, given the class of each row."""
         assert self._counts is not None
-        return self._counts.of_outcomes(streams, (codes == self.wanted).view(np.uint8), self._order)
+        return self._counts.of_outcomes(streams, self.occurs(codes).view(np.uint8), self._order)
 
 
 def _rows_in_order(score: Floats, event: Bools) -> Ints:
