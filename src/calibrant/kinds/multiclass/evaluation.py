@@ -25,9 +25,10 @@ from calibrant.metrics.proper_scores import corp_decomposition, murphy_decomposi
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import MetricResult
+from calibrant.results.verdict import Verdict
 from calibrant.tables.class_table import ClassTable
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "resampled_metrics"]
 
 # Class-wise metrics whose bins follow the data are measured class by class, so they are skipped where entries are more.
 _MAX_ENTRIES = 2_000_000
@@ -56,22 +57,8 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
     verdict, estimate = judged.verdict, judged.estimate
     panel: Mapping[str, Metric] = settings.metrics or _default_metrics(table, settings.alpha)
     settings = replace(settings, metrics=panel)
-    panel = {name: metric for name, metric in panel.items() if name != estimate.error.metric}  # is tested
-    found = resample_metrics(
-        list(panel.values()),
-        sample,
-        seed=seed,
-        n_resamples=settings.n_resamples,
-        show=progress,
-        skip_missing=True,
-    )
-    level = settings.confidence_level
     error = MetricResult(estimate.error.metric, estimate.error, estimate.null, verdict.pvalue)
-    metrics = {error.name: error}
-    for name, each in zip(panel, found, strict=True):
-        null = null_from_replicates(each, level)
-        pvalue = max(null.pvalue, verdict.pvalue)
-        metrics[name] = MetricResult(name, interval_from_replicates(each, level), null, pvalue)
+    metrics = {error.name: error} | resampled_metrics(settings, sample, verdict, seed, progress)
     if few_clusters:
         metrics = {name: metric.without_inference() for name, metric in metrics.items()}
     details = MulticlassDetails(
@@ -83,6 +70,21 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
     )
     breakdowns = _breakdowns(table, judged.classes, settings)
     return Evaluation("multiclass", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
+
+
+def resampled_metrics(
+    settings: Settings, sample: MulticlassSample, verdict: Verdict, seed: SeedSequence, progress: bool | None
+) -> dict[str, MetricResult]:
+    """Return the metrics of the settings with intervals and nulls, except that of the verdict."""
+    panel = {name: metric for name, metric in settings.metrics.items() if name != verdict.deviation.name}
+    options: dict[str, Any] = {"seed": seed, "n_resamples": settings.n_resamples, "show": progress}
+    replicates = resample_metrics(list(panel.values()), sample, skip_missing=True, **options)
+    results = {}
+    for name, of_metric in zip(panel, replicates, strict=True):
+        null = null_from_replicates(of_metric, settings.confidence_level)
+        interval = interval_from_replicates(of_metric, settings.confidence_level)
+        results[name] = MetricResult(name, interval, null, max(null.pvalue, verdict.pvalue))
+    return results
 
 
 def _decide(table: ClassTable, settings: Settings, cluster: Ints | None) -> ClassesVerdict:

@@ -23,9 +23,9 @@ from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_ro
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["MulticlassReplicates", "MulticlassSample", "class_sampler", "read", "read_groups"]
+__all__ = ["MANY_PROBABILITIES", "MulticlassReplicates", "MulticlassSample", "class_sampler", "read", "read_groups"]
 
-_MANY = 10_000_000  # probabilities, so that each replicate is slow
+MANY_PROBABILITIES = 10_000_000  # probabilities, so that each replicate is slow
 # Of rows and classes; each takes up to 100 bytes. More are measured one replicate at a time.
 _MOST_ENTRIES = 5_000_000
 
@@ -171,7 +171,7 @@ def read_groups(
     labels = tuple(probabilities.class_names(classes))
     rows = Rows.read(y_true, {probabilities.name: probabilities}, **options)
     count = partial(MulticlassSample.from_rows, labels=labels)
-    return GroupedSample.from_rows(rows, count, is_large=probabilities.matrix.size > _MANY)
+    return GroupedSample.from_rows(rows, count, is_large=probabilities.matrix.size > MANY_PROBABILITIES)
 
 
 class MulticlassReplicates:
