@@ -32,6 +32,7 @@ _lazy = _LazyNames(
         "ingest.files": "scan tables_scan",
         "ingest.frames": "from_frame tables_from_frame",
         "ingest.queries": "from_query tables_from_query",
+        "kinds.ordinal.forecast": "Ordinal",
         "metrics.calibration_errors": "ECE TCE ece tce",
         "metrics.multiclass": "classwise top_label",
         "metrics.gce": "GCE",

@@ -52,7 +52,7 @@ class Kind:
         return find_spec(f"calibrant.kinds.{self.name}.{module}") is not None
 
 
-KINDS = {name: Kind(name) for name in ("binary", "multiclass", "labels", "point", "distribution")}
+KINDS = {name: Kind(name) for name in ("binary", "multiclass", "ordinal", "labels", "point", "distribution")}
 
 
 def kind_of(name: str) -> Kind:

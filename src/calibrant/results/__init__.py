@@ -18,6 +18,8 @@ _lazy = _LazyNames(
         "kinds.multiclass.confusions": "Confusion",
         "kinds.multiclass.details": "MulticlassDetails",
         "kinds.multiclass.verdict": "ClassDecision",
+        "kinds.ordinal.details": "OrdinalDetails",
+        "kinds.ordinal.verdict": "Threshold",
         "kinds.point.details": "PointDetails",
         "metrics.rejection_profile": "RejectionProfile",
         "results.audit": "Audit MulticalibrationError Segment",

@@ -1,0 +1,1 @@
+"""Probabilities of ordered classes, with their labels as outcomes: grades, stages, ratings."""

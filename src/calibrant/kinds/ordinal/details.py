@@ -1,0 +1,128 @@
+"""`OrdinalDetails`: results that only evaluations of ordered classes have."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant._support.formatting import format_pvalue, short_repr
+from calibrant._support.plain_data import label as json_label
+from calibrant._support.plain_data import plain
+from calibrant.kinds.log_odds import LogOddsDetails, explanation
+from calibrant.kinds.ordinal.verdict import Threshold
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.sentences import headline
+from calibrant.results.text import n_rows, rows_text
+from calibrant.tables.class_table import ClassTable
+
+__all__ = ["OrdinalDetails"]
+
+_NAMED = 5  # thresholds that a sentence names
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinalDetails(LogOddsDetails):
+    """Results that only evaluations of ordered classes have.
+
+    Attributes
+    ----------
+    estimate : LogOddsEstimate
+        The cumulative log-odds error with its interval, and the information of the rows: the mean over thresholds.
+    thresholds : tuple of Threshold
+        Each class but the highest: is it, or a lower one, predicted as often as it occurs?
+    labels : tuple
+        The classes, from the lowest to the highest.
+    decompositions : mapping
+        Murphy and CORP decompositions of the ranked probability score, each summed over thresholds.
+    mean_class : pair of floats
+        Mean predicted and mean observed class, counted from 0.
+    rows_needed : int or None
+        Number of further rows that would probably decide an inconclusive verdict, where it is known.
+
+    See Also
+    --------
+    Evaluation, Threshold
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> details = cb.evaluate(y, cb.Ordinal(proba), n_resamples=99).details
+    >>> [round(mean, 2) for mean in details.mean_class]
+    [0.99, 0.6]
+    """
+
+    __repr__ = short_repr
+    average_over = " over thresholds"
+    certain_scores = "0"
+
+    thresholds: tuple[Threshold, ...]
+    labels: tuple[Any, ...]
+    decompositions: dict[str, dict[str, float]]
+    mean_class: tuple[float, float]
+    rows_needed: int | None = None  # type: ignore[assignment]
+
+    def sentences(self, e: Evaluation) -> list[str]:
+        """Explain the verdict, and name the thresholds that are over- or underestimated."""
+        alpha, factor = e.settings.alpha, e.decision.group_factor
+        shown = [t for t in self.thresholds if t.direction(alpha, factor)]
+        texts = [
+            f"at most {t.label} ({_percent(t.predicted)} predicted, {_percent(t.observed)} observed)"
+            for t in sorted(shown, key=lambda t: -abs(t.predicted - t.observed))
+        ]
+        rest = f"; and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
+        return [explanation(e), *([f"Thresholds that deviate: {'; '.join(texts[:_NAMED])}{rest}."] if texts else [])]
+
+    def sizes(self, table: ClassTable) -> dict[str, Any]:
+        """Return the number of classes, and the mean predicted and observed class."""
+        return {
+            "n_classes": table.n_classes,
+            "mean_predicted_class": self.mean_class[0],
+            "mean_observed_class": self.mean_class[1],
+        }
+
+    def frame_columns(self, table: ClassTable) -> dict[str, Any]:
+        """Return the columns of a frame that describe the rows."""
+        return {"rows": n_rows(table), "classes": table.n_classes}
+
+    def sizes_text(self, table: ClassTable) -> str:
+        """Format the number of rows and ordered classes, and the mean predicted and observed class."""
+        low, high = table.labels[0], table.labels[-1]
+        predicted, observed = self.mean_class
+        return (
+            f"{rows_text(table)}; {table.n_classes:,} ordered classes, {low} to {high}; mean class {predicted:.3f} "
+            f"predicted, {observed:.3f} observed (from 0)"
+        )
+
+    def group_header(self, level: str) -> list[str]:
+        """Return the header of the table of groups, without its first column."""
+        return ["rows", "mean predicted", "mean observed", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
+
+    def group_cells(self, e: Evaluation) -> list[str]:
+        """Return the row of one group in the table of groups."""
+        error = self.log_odds_error
+        return [
+            f"{n_rows(e.table):,}",
+            *(f"{mean:.3f}" for mean in self.mean_class),
+            f"{error.value:.2f}",
+            "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}",
+            format_pvalue(e.pvalue),
+            headline(e),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON."""
+        return {
+            **self.estimate_dict(),
+            "thresholds": [plain(t) | {"label": json_label(t.label)} for t in self.thresholds],
+            "labels": [json_label(label) for label in self.labels],
+            "decompositions": self.decompositions,
+            "mean_predicted_class": self.mean_class[0],
+            "mean_observed_class": self.mean_class[1],
+        }
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,111 @@
+"""Comparison of probabilities of ordered classes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError
+from calibrant._support.workers import cached_property
+from calibrant.inference.squared_deviations import SampledRows
+from calibrant.kinds.multiclass.design import ClassRows
+from calibrant.kinds.multiclass.differences import event_deviations
+from calibrant.kinds.ordinal.forecast import Ordinal
+from calibrant.kinds.ordinal.sample import read_proba
+from calibrant.kinds.ordinal.verdict import NAME
+from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
+from calibrant.metrics.metric import Metric
+from calibrant.metrics.multiclass import MulticlassLogLoss
+from calibrant.metrics.ordinal import RankedProbabilityScore, cumulative_probabilities
+from calibrant.results.comparison import Comparison, ComparisonTerms
+from calibrant.results.settings import Settings
+from calibrant.tables.class_table import ClassTable, used_rows
+from calibrant.tables.rows import Rows
+
+__all__ = ["TERMS", "compare"]
+
+TERMS = ComparisonTerms(
+    decides=NAME,
+    quantity=NAME,
+    tests=("cumulative log-odds errors", "cumulative squared gaps"),
+    scores=("RPS",),
+    best="lower",
+    ability="discriminates better",
+)
+
+
+def compare(
+    y_true: Any,
+    forecasts: Mapping[str, Any],
+    settings: Settings,
+    seed: SeedSequence,
+    *,
+    progress: bool | None,
+    **options: Any,
+) -> Comparison:
+    """Compare probabilities of ordered classes; options as for `compare_models`."""
+    return compare_models(y_true, forecasts, _OrdinalModels(forecasts), TERMS, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class _OrdinalModels:
+    """Probabilities of ordered classes of several models."""
+
+    models: Mapping[str, Ordinal]
+
+    @cached_property
+    def _read(self) -> dict[str, Any]:
+        return {name: read_proba(each, column_name(name)) for name, each in self.models.items()}
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The classes in their order, which all models share."""
+        orders = {labels for _, labels in self._read.values()}
+        if len(orders) > 1:
+            raise InputError(
+                f"forecasts must have the same classes in the same order; got {' and '.join(map(str, map(list, orders)))}.",
+                argument="forecasts",
+            )
+        return next(iter(orders))
+
+    def columns(self, y_true: Any) -> dict[str, Any]:
+        """Return the probabilities of each model."""
+        return {column_name(name): proba for name, (proba, _) in self._read.items()}
+
+    def check(self, rows: Rows) -> Rows:
+        """Validate rows; return those that are used."""
+        used = used_rows(rows)
+        _columns.codes(used.y, list(self.labels), "classes")
+        return used
+
+    @property
+    def scores(self) -> dict[str, Metric]:
+        """The ranked probability score and the log loss, which are always compared."""
+        scores: list[Any] = [RankedProbabilityScore(), MulticlassLogLoss()]
+        return {score.name: score for score in scores}
+
+    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
+        """Return the forecast of each model."""
+        return self.models
+
+    def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
+        """Return the deviations of the cumulative probabilities, and the losses of the scores."""
+        code = _columns.codes(rows.y, list(self.labels), "classes")
+        tables = [ClassTable(self.labels, each.matrix, code) for each in rows.forecasts]
+        scores: dict[str, Any] = self.scores
+        losses = {name: [score.row_losses(table)(code) for table in tables] for name, score in scores.items()}
+        deviations = [_deviations(table, sampled) for table in tables]
+        return RowLosses(deviations, losses, {name: score.unit for name, score in scores.items()})
+
+
+def _deviations(table: ClassTable, rows: SampledRows) -> Deviations:
+    """Return the squared log-odds errors and gaps of the cumulative probabilities."""
+    below = cumulative_probabilities(table)
+    classes = ClassRows(table.proba, table.code, rows.weight, rows.weight is not None, rows.cluster)
+    log_odds, gaps = event_deviations(classes, rows, ((table.code <= c, p) for c, p in enumerate(below.T)))
+    weight, spread = classes.counts, np.sum(below * (1 - below), axis=1) / below.shape[1]
+    information = float(weight @ spread) ** 2 / float(weight**2 @ spread) if spread.any() else 0.0
+    return Deviations(log_odds, (gaps,), information=information)

@@ -1,0 +1,100 @@
+"""Evaluation of probabilities of ordered classes: one class table to its `Evaluation`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from calibrant._support.errors import Argument, InputError
+from calibrant.inference.paired_rows import MIN_CLUSTERS
+from calibrant.inference.power import rows_to_decide
+from calibrant.kinds.multiclass.evaluation import resampled_metrics
+from calibrant.kinds.multiclass.sample import MulticlassSample
+from calibrant.kinds.ordinal.details import OrdinalDetails
+from calibrant.kinds.ordinal.verdict import OrdinalVerdict, Threshold, decide
+from calibrant.metrics.bins import EqualWidth
+from calibrant.metrics.calibration_errors import ACE
+from calibrant.metrics.gce import Breakdown
+from calibrant.metrics.ordinal import cumulative_tables
+from calibrant.metrics.proper_scores import corp_decomposition, murphy_decomposition
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.settings import Settings
+from calibrant.results.uncertainty import MetricResult
+from calibrant.results.verdict import OmnibusTest, Verdict
+from calibrant.tables.class_table import ClassTable
+
+__all__ = ["evaluate", "threshold_name"]
+
+_PARTS = {
+    "murphy": ("reliability", "resolution", "uncertainty", "within_variance", "within_covariance"),
+    "corp": ("mcb", "dsc", "unc"),
+}
+
+
+def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+    """Evaluate a sample without groups; rows in too few clusters are not tested."""
+    table = sample.table
+    if not len(table):
+        raise InputError(Argument("y_true") + " and forecast must hold at least one row; got none.")
+    few_clusters = sample.n_clusters is not None and sample.n_clusters < MIN_CLUSTERS
+    sample = replace(sample, cluster=None if few_clusters else sample.cluster)
+    margin, level = float(settings.margin), settings.confidence_level  # type: ignore[arg-type]
+    judged = decide(table, sample.cluster, margin=margin, alpha=settings.alpha, confidence_level=level)
+    judged = _without_tests(judged) if few_clusters else judged
+    verdict, estimate = judged.verdict, judged.estimate
+    error = MetricResult(estimate.error.metric, estimate.error, estimate.null, verdict.pvalue)
+    metrics = {error.name: error} | resampled_metrics(settings, sample, verdict, seed, progress)
+    if few_clusters:
+        metrics = {name: metric.without_inference() for name, metric in metrics.items()}
+    rows_needed = None
+    if estimate.information > 0:
+        rows_needed = rows_to_decide(float(table.size), estimate.information, margin, settings.alpha)
+    details = OrdinalDetails(
+        estimate, judged.thresholds, table.labels, _decompositions(table), _mean_class(table), rows_needed
+    )
+    breakdowns = _breakdowns(table, judged.thresholds, level)
+    return Evaluation("ordinal", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
+
+
+def _without_tests(judged: OrdinalVerdict) -> OrdinalVerdict:
+    """Return the estimates alone, for rows in too few clusters for any test."""
+    nan = float("nan")
+    deviation = replace(judged.verdict.deviation.without_bounds(), bound=float("inf"))
+    error = replace(judged.estimate.error, low=nan, high=nan, method="none")
+    thresholds = (
+        replace(t, low=nan, high=nan, pvalue=nan, adjusted_pvalue=1.0, in_the_large=1.0) for t in judged.thresholds
+    )
+    verdict = Verdict(OmnibusTest(), deviation, judged.verdict.alpha, pvalue_without_tests=1.0)
+    return OrdinalVerdict(verdict, judged.estimate._replace(error=error, information=0.0), tuple(thresholds))
+
+
+def threshold_name(label: Any) -> str:
+    """Return the name of a threshold in results: "at most B"."""
+    return f"at most {label}"
+
+
+def _breakdowns(table: ClassTable, thresholds: Sequence[Threshold], level: float) -> dict[str, Breakdown]:
+    """Return the breakdown of the cumulative probabilities of each threshold, over ten bins of equal size."""
+    tables = zip(thresholds, cumulative_tables(table), strict=True)
+    breakdowns = {threshold_name(threshold.label): ACE()(one) for threshold, one in tables}
+    for breakdown in breakdowns.values():
+        breakdown.rate_interval(level)  # stored for diagrams and report
+    return breakdowns
+
+
+def _mean_class(table: ClassTable) -> tuple[float, float]:
+    predicted = table.proba @ np.arange(table.n_classes)
+    return float(np.average(predicted, weights=table.weight)), float(np.average(table.code, weights=table.weight))
+
+
+def _decompositions(table: ClassTable) -> dict[str, dict[str, float]]:
+    """Return the decompositions of the ranked probability score, summed over thresholds: Murphy's and CORP."""
+    totals: dict[str, dict[str, float]] = {name: dict.fromkeys(parts, 0.0) for name, parts in _PARTS.items()}
+    for one in cumulative_tables(table):
+        found = {"murphy": murphy_decomposition(one, bins=EqualWidth(10)), "corp": corp_decomposition(one)}
+        for name, parts in _PARTS.items():
+            for part in parts:
+                totals[name][part] += float(getattr(found[name], part))
+    return totals

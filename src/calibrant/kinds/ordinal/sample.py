@@ -1,0 +1,57 @@
+"""Probabilities of ordered classes and the classes that occurred: how they are read, grouped and resampled."""
+
+from functools import partial
+from typing import Any
+
+from calibrant._support.arrays import Column
+from calibrant._support.errors import Argument, InputError
+from calibrant.inference.paired_rows import check_clusters
+from calibrant.kinds.grouped_sample import GroupedSample
+from calibrant.kinds.multiclass.sample import MANY_PROBABILITIES, MulticlassSample
+from calibrant.kinds.ordinal.forecast import Ordinal
+from calibrant.tables.class_table import ClassProbabilities, ClassTable
+from calibrant.tables.rows import Rows
+
+__all__ = ["check_order", "read", "read_groups", "read_proba"]
+
+
+def read_proba(forecast: Any, name: str | None = None) -> tuple[ClassProbabilities, tuple[Any, ...]]:
+    """Return the probabilities of a forecast, and its classes in their order."""
+    if not isinstance(forecast, Ordinal):
+        raise InputError(
+            Argument("forecast") + f" must be cb.Ordinal(proba, classes=[...]); got {type(forecast).__name__}.",
+            hint="The order of the classes is that of the columns.",
+        )
+    proba = ClassProbabilities.read(forecast.proba, *([] if name is None else [name]))
+    return proba, check_order(proba.class_names(forecast.classes))
+
+
+def check_order(classes: Any) -> tuple[Any, ...]:
+    """Return at least three classes: two have no order beside that of an event and its absence."""
+    labels = tuple(classes)
+    if len(labels) < 3:
+        raise InputError(
+            Argument("forecast") + f" must have at least three ordered classes; got {len(labels)}.",
+            hint="Pass the probability of the higher class as scores of one event.",
+        )
+    return labels
+
+
+def read(y_true: Any, forecast: Any, cluster: Column | None, options: Any) -> MulticlassSample:
+    """Read the rows for one metric, or take a `ClassTable` whose classes are in order."""
+    if isinstance(y_true, ClassTable):
+        return MulticlassSample(y_true)
+    proba, labels = read_proba(forecast)
+    rows = Rows.read(y_true, {proba.name: proba}, cluster=cluster, **options)
+    sample = MulticlassSample.from_rows(rows, labels)
+    if sample.n_clusters is not None:
+        check_clusters(sample.n_clusters)
+    return sample
+
+
+def read_groups(y_true: Column, forecast: Any, **options: Any) -> GroupedSample[MulticlassSample]:
+    """Read rows, and those of each group."""
+    proba, labels = read_proba(forecast)
+    rows = Rows.read(y_true, {proba.name: proba}, **options)
+    count = partial(MulticlassSample.from_rows, labels=labels)
+    return GroupedSample.from_rows(rows, count, is_large=proba.matrix.size > MANY_PROBABILITIES)

@@ -1,0 +1,191 @@
+"""Metrics of probabilities of ordered classes: ranked probability score, and means over cumulative probabilities."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant._support.arrays import Floats, Ints, Weights
+from calibrant.metrics.metric import Direction, Metric
+from calibrant.metrics.multiclass import ClassEvent, Events, FromBinaryMetric, Measure, MulticlassMetric
+from calibrant.metrics.proper_scores import Brier
+from calibrant.metrics.registry import MetricLike, as_metrics
+from calibrant.tables.class_table import ClassTable
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = [
+    "CumulativeMetric",
+    "RankedProbabilityScore",
+    "as_ordinal_metrics",
+    "cumulative_probabilities",
+    "cumulative_tables",
+]
+
+
+def cumulative_probabilities(table: ClassTable) -> Floats:
+    """Return the probability of each class or a lower one, without that of the highest class, which is 1."""
+    return np.minimum(np.cumsum(table.proba[:, :-1], axis=1, dtype=np.float64), 1.0)
+
+
+def thresholds(table: ClassTable) -> list[ClassEvent]:
+    """Return for each class but the highest the event that it or a lower one occurs."""
+
+    def occurs(c: int) -> Callable[[Any], Any]:
+        return lambda codes: codes <= c
+
+    return [ClassEvent(occurs(c), p) for c, p in enumerate(cumulative_probabilities(table).T)]
+
+
+def cumulative_tables(table: ClassTable) -> list[ScoreTable]:
+    """Return the table of each threshold: cumulative probabilities, and whether the outcome is at most the class."""
+    return [table.score_table(event.occurs(table.code), event.score) for event in thresholds(table)]
+
+
+@dataclass(frozen=True)
+class RankedProbabilityScore(MulticlassMetric):
+    r"""Ranked probability score: mean over rows of :math:`\sum_{c<K} (F_c - 1\{y \le c\})^2`; lower is better.
+
+    The sum over the K - 1 thresholds of the Brier score of the cumulative probabilities (Epstein 1969, Murphy 1971), in
+    [0, K - 1]: not divided by K - 1.
+
+    See Also
+    --------
+    MulticlassBrier, CumulativeMetric
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = ClassTable(("low", "mid", "high"), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), np.array([0, 2]))
+    >>> round(RankedProbabilityScore().value(table), 2)
+    0.46
+    """
+
+    kind: ClassVar[str] = "ordinal"
+    direction: ClassVar[Direction] = "lower"
+    interval_method: ClassVar[str] = "symmetric"
+    has_null: ClassVar[bool] = True
+    degree: ClassVar[float] = 1.0
+    events: ClassVar[Events] = staticmethod(thresholds)
+    is_sum_of_events: ClassVar[bool] = True
+    metric: ClassVar[Metric] = Brier()
+
+    @property
+    def name(self) -> str:
+        """Name of the metric in results."""
+        return "RPS"
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, JSON-able."""
+        return {"name": self.name, "kind": self.kind}
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value."""
+        return "1"
+
+    @property
+    def measures_gaps(self) -> bool:
+        """Whether the value grows with gaps of either sign."""
+        return False
+
+    def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
+        """Return the function from a class per row to the loss of each row.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        callable
+        """
+        below = cumulative_probabilities(table)
+        squares = np.sum(below**2, axis=1)
+        # The sum of F_c from the class of the row on, and how many these are.
+        above = np.hstack([np.cumsum(below[:, ::-1], axis=1)[:, ::-1], np.zeros((len(below), 1))])
+        place, last = np.arange(len(below)), below.shape[1]
+        return lambda code: squares - 2 * above[place, code] + (last - code)
+
+    def measure(self, table: ClassTable) -> Measure:
+        """Return a function of outcomes and weights: the value of the metric for the predictions of a table.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        callable
+            Function of the codes of the classes and of the weights; None stands for those of the table.
+        """
+        row_losses = self.row_losses(table)
+
+        def value(code: Ints | None, weight: Weights | None) -> float:
+            used = table.weight if weight is None else weight
+            return float(np.average(row_losses(table.code if code is None else code), weights=used))
+
+        return value
+
+
+@dataclass(frozen=True)
+class CumulativeMetric(FromBinaryMetric):
+    """Mean over thresholds of a binary metric of the cumulative probabilities.
+
+    Parameters
+    ----------
+    metric : Metric
+        A binary metric.
+
+    See Also
+    --------
+    RankedProbabilityScore, ClasswiseMetric
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import ECE
+    >>> table = ClassTable(("low", "mid", "high"), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), np.array([0, 2]))
+    >>> round(CumulativeMetric(ECE()).value(table), 4)
+    0.35
+    """
+
+    kind: ClassVar[str] = "ordinal"
+    prefix: ClassVar[str] = "cumulative"
+    events: ClassVar[Events] = staticmethod(thresholds)
+
+    def measure(self, table: ClassTable) -> Measure:
+        """Return a function of outcomes and weights: the value of the metric for the predictions of a table.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        callable
+            Function of the codes of the classes and of the weights; None stands for those of the table.
+        """
+
+        def value(code: Ints | None, weight: Weights | None) -> float:
+            changed = replace(
+                table, code=table.code if code is None else code, weight=table.weight if weight is None else weight
+            )
+            return float(np.mean([self.metric.value(each) for each in cumulative_tables(changed)]))
+
+        return value
+
+
+def as_ordinal_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike]) -> dict[str, Metric]:
+    """Return metrics of ordered classes by name: binary ones as means over thresholds."""
+    resolved: dict[str, Any] = as_metrics(metrics)
+    kept = isinstance(metrics, Mapping)
+    chosen = {
+        name: CumulativeMetric(metric) if getattr(metric, "kind", "binary") == "binary" else metric
+        for name, metric in resolved.items()
+    }
+    return dict(chosen) if kept else {metric.name: metric for metric in chosen.values()}
