@@ -26,7 +26,7 @@ MAX_NAMED = 86  # in comparisons, keys of dicts, entries of tuples, lists and se
 KINDS = {"binary", "multiclass", "labels", "point", "distribution", *base.KINDS}
 # These words have other meanings too: columns, options, coordinates. As a key or an entry they are the name of a kind
 # only beside the name of another kind.
-AMBIGUOUS = {"labels", "point", "distribution"}
+AMBIGUOUS = {"labels", "ordinal", "point", "distribution"}
 # Lines in which a word has another meaning, with that meaning.
 OTHER_MEANINGS = {'"binary" in str(array.type)': "a type of Arrow"}
 

@@ -51,7 +51,8 @@ def text(package: ModuleType) -> str:
         home = f"calibrant.{module}"
         if module.startswith("metrics.") and module != "metrics.calibration_counter":
             function = getattr(import_module(home), name)
-            if inspect.isfunction(function) and hasattr(function, "metric"):
+            # Functions that are made from a class have the signature of another function.
+            if inspect.isfunction(function) and hasattr(function, "metric") and function.__code__.co_name != name:
                 home = METRICS
                 functions.append(definition(name, function))
         if home != METRICS or package.__name__ != METRICS:

@@ -76,7 +76,9 @@ def main() -> None:
         if tuple(map(str, astuple(cell))) in done:
             continue
         data_sets = DATA_SETS if cell.rows <= 1_000 else 400
-        known.append({**dict(zip(names, astuple(cell), strict=True)), "data_sets": data_sets, **measure(cell, data_sets)})
+        known.append(
+            {**dict(zip(names, astuple(cell), strict=True)), "data_sets": data_sets, **measure(cell, data_sets)}
+        )
         with PATH.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(known[-1]), lineterminator="\n")
             writer.writeheader()

@@ -40,6 +40,7 @@ from calibrant.ingest.frames import from_frame as from_frame
 from calibrant.ingest.frames import tables_from_frame as tables_from_frame
 from calibrant.ingest.queries import from_query as from_query
 from calibrant.ingest.queries import tables_from_query as tables_from_query
+from calibrant.kinds.ordinal.forecast import Ordinal as Ordinal
 from calibrant.metrics import bins as bins
 from calibrant.metrics import brier as brier
 from calibrant.metrics import costs as costs

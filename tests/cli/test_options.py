@@ -49,7 +49,7 @@ FUNCTIONS = {
 # Options of the command line alone: files, outputs, thresholds, columns of forecasts, and `absolute_margin`, which is
 # margin=cb.AbsoluteMargin(...) in Python.
 COMMAND_LINE_ONLY = {
-    *("class_score", "predicted_label", "point", "quantile", "sample"),
+    *("class_score", "ordinal_score", "predicted_label", "point", "quantile", "sample"),
     *("encoding", "max_bytes", "sha256", "spark"),
     *("html", "json_file", "junit", "output", "force", "folder"),
     *("require", "max_tce_excess", "max_ece", "equivalence", "absolute_margin", "audit_columns"),

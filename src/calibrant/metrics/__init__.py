@@ -13,6 +13,7 @@ _lazy = _LazyNames(
         "metrics.calibration_counter": "CalibrationCounter",
         "metrics.multiclass": "Classwise ClasswiseMetric MulticlassBrier MulticlassLogLoss TopLabelMetric",
         "metrics.decision_costs": "DecisionCost bayes_threshold",
+        "metrics.ordinal": "CumulativeMetric RPS rps",
         "metrics.proper_scores": "AUC Brier CorpDecomposition LogLoss MCB MurphyDecomposition StratifiedBrier auc "
         "brier corp_decomposition log_loss mcb murphy_decomposition stratified_brier",
         "metrics.distribution": "CRPS CoverageError DistributionMetric IntervalScore NLL coverage_error crps "

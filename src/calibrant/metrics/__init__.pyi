@@ -50,6 +50,9 @@ from calibrant.metrics.norms import Norm
 from calibrant.metrics.optimal_bins import OptimalBins as OptimalBins
 from calibrant.metrics.optimal_bins import mean_within_error as mean_within_error
 from calibrant.metrics.optimal_bins import total_error as total_error
+from calibrant.metrics.ordinal import RPS as RPS
+from calibrant.metrics.ordinal import CumulativeMetric as CumulativeMetric
+from calibrant.metrics.ordinal import rps as rps
 from calibrant.metrics.point import MAE as MAE
 from calibrant.metrics.point import MSE as MSE
 from calibrant.metrics.point import RMSE as RMSE

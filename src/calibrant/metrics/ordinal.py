@@ -6,20 +6,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._support.arrays import Floats, Ints, Weights
+from calibrant._support.arrays import Column, Floats, Ints, Weights
 from calibrant.metrics.metric import Direction, Metric
 from calibrant.metrics.multiclass import ClassEvent, Events, FromBinaryMetric, Measure, MulticlassMetric
 from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.tables.class_table import ClassTable
+from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
     "CumulativeMetric",
-    "RankedProbabilityScore",
+    "RPS",
     "as_ordinal_metrics",
     "cumulative_probabilities",
     "cumulative_tables",
+    "rps",
 ]
 
 
@@ -43,7 +45,7 @@ def cumulative_tables(table: ClassTable) -> list[ScoreTable]:
 
 
 @dataclass(frozen=True)
-class RankedProbabilityScore(MulticlassMetric):
+class RPS(MulticlassMetric):
     r"""Ranked probability score: mean over rows of :math:`\sum_{c<K} (F_c - 1\{y \le c\})^2`; lower is better.
 
     The sum over the K - 1 thresholds of the Brier score of the cumulative probabilities (Epstein 1969, Murphy 1971), in
@@ -57,7 +59,7 @@ class RankedProbabilityScore(MulticlassMetric):
     --------
     >>> import numpy as np
     >>> table = ClassTable(("low", "mid", "high"), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), np.array([0, 2]))
-    >>> round(RankedProbabilityScore().value(table), 2)
+    >>> round(RPS().value(table), 2)
     0.46
     """
 
@@ -131,6 +133,49 @@ class RankedProbabilityScore(MulticlassMetric):
         return value
 
 
+def rps(
+    y_true: Column,
+    y_prob: Any,
+    *,
+    classes: Sequence[Any] | None = None,
+    sample_weight: Column | None = None,
+    frequency: Column | None = None,
+    missing: Missing = "raise",
+) -> float:
+    """Ranked probability score of ordered classes; see `RPS`.
+
+    Parameters
+    ----------
+    y_true : column of labels
+    y_prob : array of shape (n, K), frame or Ordinal
+        Probability of each class; the columns are in the order of the classes.
+    classes : sequence, optional
+        The class of each column; by default the names of a frame's columns, else 0 to K - 1.
+    sample_weight, frequency, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    RPS, brier
+
+    Examples
+    --------
+    >>> round(rps([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), 2)
+    0.46
+    """
+    names = getattr(y_prob, "classes", None) if classes is None else classes
+    options: dict[str, Any] = {"sample_weight": sample_weight, "frequency": frequency, "missing": missing}
+    table = ClassTable.from_arrays(y_true, getattr(y_prob, "proba", y_prob), classes=names, **options)
+    return RPS().value(table)
+
+
+rps.metric = RPS  # type: ignore[attr-defined]  # so that the function can be given as a metric
+
+
 @dataclass(frozen=True)
 class CumulativeMetric(FromBinaryMetric):
     """Mean over thresholds of a binary metric of the cumulative probabilities.
@@ -142,7 +187,7 @@ class CumulativeMetric(FromBinaryMetric):
 
     See Also
     --------
-    RankedProbabilityScore, ClasswiseMetric
+    RPS, ClasswiseMetric
 
     Examples
     --------
@@ -185,7 +230,7 @@ def as_ordinal_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike])
     resolved: dict[str, Any] = as_metrics(metrics)
     kept = isinstance(metrics, Mapping)
     chosen = {
-        name: CumulativeMetric(metric) if getattr(metric, "kind", "binary") == "binary" else metric
+        name: metric if isinstance(metric, MulticlassMetric) else CumulativeMetric(metric)
         for name, metric in resolved.items()
     }
     return dict(chosen) if kept else {metric.name: metric for metric in chosen.values()}

@@ -72,7 +72,7 @@ METRICS = MetricRegistry(
         "relative_mse": "point.RelativeMSE",
         "error_tolerance": "point.ErrorTolerance",
         "pinball": "point.Pinball",
-        "rps": "ordinal.RankedProbabilityScore",
+        "rps": "ordinal.RPS",
         "crps": "distribution.CRPS",
         "nll": "distribution.NLL",
         "interval_score": "distribution.IntervalScore",

@@ -11,6 +11,8 @@ from calibrant.kinds.labels.verdict import ClassProportion as ClassProportion
 from calibrant.kinds.multiclass.confusions import Confusion as Confusion
 from calibrant.kinds.multiclass.details import MulticlassDetails as MulticlassDetails
 from calibrant.kinds.multiclass.verdict import ClassDecision as ClassDecision
+from calibrant.kinds.ordinal.details import OrdinalDetails as OrdinalDetails
+from calibrant.kinds.ordinal.verdict import Threshold as Threshold
 from calibrant.kinds.point.details import PointDetails as PointDetails
 from calibrant.metrics.rejection_profile import RejectionProfile as RejectionProfile
 from calibrant.results.audit import Audit as Audit

@@ -85,7 +85,7 @@ def shown(judged, direction):
     return tuple(c.label for c in judged.classes if c.direction(0.05) == direction)
 
 
-def same(a, b, tolerance=1e-9):
+def same(a, b, tolerance=1e-8):
     assert a.verdict.pvalue == pytest.approx(b.verdict.pvalue, rel=tolerance)
     assert list(a.verdict.omnibus.components) == list(b.verdict.omnibus.components)
     for name, test in a.verdict.omnibus.components.items():

@@ -5,7 +5,7 @@ from typing import Any
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, NamesOfColumns, Option
-from calibrant.kinds.multiclass.columns import class_models, with_class_labels
+from calibrant.kinds.multiclass.columns import check_class_probabilities, find_class_models
 
 __all__ = ["COLUMNS"]
 
@@ -13,7 +13,7 @@ _OPTION = "ordinal_score"
 
 
 def _find_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
-    models = class_models(option, given, names)
+    models = find_class_models(option, given, names)
     for model in models:
         if len(model.keys) < 3:
             raise InputError(
@@ -31,11 +31,11 @@ def _forecast(option: str, model: Model, values: Any) -> Any:
 
 def _metrics(y: Any, proba: Any, arguments: Mapping[str, Any]) -> dict[str, float | None]:
     from calibrant.metrics.multiclass import MulticlassLogLoss
-    from calibrant.metrics.ordinal import RankedProbabilityScore
+    from calibrant.metrics.ordinal import RPS
     from calibrant.tables.class_table import ClassTable
 
     table = ClassTable.from_arrays(y, proba, **arguments)
-    return {"RPS": RankedProbabilityScore().value(table), "log loss": MulticlassLogLoss().value(table)}
+    return {"RPS": RPS().value(table), "log loss": MulticlassLogLoss().value(table)}
 
 
 COLUMNS = ForecastColumns(
@@ -48,7 +48,7 @@ COLUMNS = ForecastColumns(
         ),
     ),
     outcome="label",
-    check=lambda rows, reading: with_class_labels(rows, reading, _OPTION),
+    check=check_class_probabilities,
     forecast=_forecast,
     find_models=_find_models,
     is_one_column=False,

@@ -19,7 +19,7 @@ from calibrant.kinds.ordinal.verdict import NAME
 from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import MulticlassLogLoss
-from calibrant.metrics.ordinal import RankedProbabilityScore, cumulative_probabilities
+from calibrant.metrics.ordinal import RPS, cumulative_probabilities
 from calibrant.results.comparison import Comparison, ComparisonTerms
 from calibrant.results.settings import Settings
 from calibrant.tables.class_table import ClassTable, used_rows
@@ -84,7 +84,7 @@ class _OrdinalModels:
     @property
     def scores(self) -> dict[str, Metric]:
         """The ranked probability score and the log loss, which are always compared."""
-        scores: list[Any] = [RankedProbabilityScore(), MulticlassLogLoss()]
+        scores: list[Any] = [RPS(), MulticlassLogLoss()]
         return {score.name: score for score in scores}
 
     def forecasts(self, rows: Rows) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from calibrant.kinds.base import ROW_OPTIONS, Defaults
 from calibrant.metrics.calibration_errors import ACE, ECE
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import MulticlassLogLoss
-from calibrant.metrics.ordinal import CumulativeMetric, RankedProbabilityScore, as_ordinal_metrics
+from calibrant.metrics.ordinal import RPS, CumulativeMetric, as_ordinal_metrics
 from calibrant.metrics.registry import MetricLike
 
 __all__ = ["DEFAULTS", "panel"]
@@ -23,5 +23,5 @@ def panel(
     """Return the metrics of an evaluation by name; binary ones are means over the cumulative probabilities."""
     if metrics is not None:
         return as_ordinal_metrics(metrics)
-    default: list[Any] = [CumulativeMetric(ECE()), CumulativeMetric(ACE()), RankedProbabilityScore()]
+    default: list[Any] = [CumulativeMetric(ECE()), CumulativeMetric(ACE()), RPS()]
     return {metric.name: metric for metric in [*default, MulticlassLogLoss()]}
