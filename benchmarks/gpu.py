@@ -62,7 +62,7 @@ def counter_rows(size: int) -> list[dict[str, Any]]:
     """Measure `CalibrationCounter` and torchmetrics' metric."""
     y, p = rows(size)
     target = y.long()
-    ours = cb.CalibrationCounter("ece").cuda()
+    ours = cb.metrics.CalibrationCounter("ece").cuda()
     ours.update(p, target)
 
     def theirs() -> object:
@@ -86,7 +86,7 @@ def check(size: int) -> None:
     y, p = rows(size)
     host = cb.ScoreTable.from_arrays(y.cpu().numpy(), p.cpu().numpy())
     wide = p.double() ** 1.01
-    counter = cb.CalibrationCounter().cuda()
+    counter = cb.metrics.CalibrationCounter().cuda()
     counter.update(p, y)
     same = [
         cb.ScoreTable.from_arrays(y, p) == host,

@@ -277,7 +277,7 @@ def calibrating_cost() -> bool:
             5,
         ),
         "Temperature": (
-            lambda: cb.Temperature().fit(p, y)(p),
+            lambda: cb.calibrators.Temperature().fit(p, y)(p),
             lambda: _TemperatureScaling().fit(logit, y).predict(logit),
             "scikit-learn's temperature, on logits made before",
             5,
@@ -297,11 +297,11 @@ def relabelling_cost() -> bool:
     """Time `optimal_prediction` against a loop over the local search of SciPy, which may miss the minimum."""
     draws = RNG.random((100_000, 100))
     limits = {
-        cb.LinearCost(1, 5): 1.0,
-        cb.PowerCost(0.5, 1, 5): 10.0,
-        cb.LogCost(1, 5): 10.0,
-        cb.ExponentialCost(1, 5): 10.0,
-        cb.PowerCost(2, 1, 5): 10.0,
+        cb.costs.LinearCost(1, 5): 1.0,
+        cb.costs.PowerCost(0.5, 1, 5): 10.0,
+        cb.costs.LogCost(1, 5): 10.0,
+        cb.costs.ExponentialCost(1, 5): 10.0,
+        cb.costs.PowerCost(2, 1, 5): 10.0,
     }
     print("\n100,000 rows of 100 draws: the cheapest prediction of each")
     results = []

@@ -21,7 +21,7 @@ class Classifier(lightning.LightningModule):
         self.network = torch.nn.Sequential(
             torch.nn.Linear(n_features, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1), torch.nn.Flatten(0)
         )
-        self.ece = cb.CalibrationCounter("ece")
+        self.ece = cb.metrics.CalibrationCounter("ece")
         self.history: list[float] = []
 
     def training_step(self, batch: list[torch.Tensor]) -> torch.Tensor:

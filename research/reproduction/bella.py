@@ -47,7 +47,7 @@ def confusion(predicted_rows: dict[str, tuple[int, ...]]) -> Proportions:
     counted = ((a, p, n) for p, row in predicted_rows.items() for a, n in zip(names, row, strict=True))
     pairs = [(a, p) for a, p, n in counted for _ in range(n)]
     actual, predicted = zip(*pairs, strict=True)
-    return cb.proportions(actual, predicted)
+    return cb.metrics.proportions(actual, predicted)
 
 
 def matrices() -> Iterator[Cell]:
@@ -137,9 +137,9 @@ def formulas() -> Iterator[list[str]]:
     table = cb.ScoreTable.from_arrays(y, p)
     s = n // 10
     windows = [np.sum(np.abs(p[b : b + s] - y[b : b + s].mean())) for b in range(n - s)]
-    yield ["CalBin", _short(np.sum(windows) / (n - s)), _short(cb.calbin(table)), "1/s; one window is missing"]
+    yield ["CalBin", _short(np.sum(windows) / (n - s)), _short(cb.metrics.calbin(table)), "1/s; one window is missing"]
     segments = sum(np.sum(p[p == v] - y[p == v].mean()) for v in np.unique(p))
-    yield ["CalLoss", _short(segments), _short(cb.calloss(table)), "the square, and 1/n"]
+    yield ["CalLoss", _short(segments), _short(cb.metrics.calloss(table)), "the square, and 1/n"]
     log_loss = float(np.mean(np.where(y == 1, np.log(p), np.log1p(-p))))
     yield ["LogLoss", _short(log_loss), _short(cb.log_loss(table)), "the minus sign"]
     mse = float(np.sum((y - p) ** 2 + ((1 - y) - (1 - p)) ** 2) / (2 * n))

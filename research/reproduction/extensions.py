@@ -24,7 +24,7 @@ def nulls() -> Iterator[dict[str, Any]]:
     for name, y, p in progress_bar(models, len(models), "nulls"):
         table = ScoreTable.from_arrays(y, p)
         row: dict[str, Any] = {"model": name, "rows": int(table.size), "prevalence": f"{100 * table.prevalence:.3g} %"}
-        kinds = {"TCE": cb.TCE(), "TCE (consistent)": cb.TCE(bins=cb.PAVABC.consistent()), "ACE": cb.ACE()}
+        kinds = {"TCE": cb.TCE(), "TCE (consistent)": cb.TCE(bins=cb.bins.PAVABC.consistent()), "ACE": cb.metrics.ACE()}
         for column, metric in kinds.items():
             null = cb.null(metric, table, n_resamples=_RESAMPLES, random_state=0, progress=False)
             digits = 1 if null.unit == "%" else 4

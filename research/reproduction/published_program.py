@@ -23,7 +23,7 @@ from calibrant.tables.score_table import ScoreTable, check_scores
 def as_published(metric: GCE, y_true: Any, y_prob: Any) -> Breakdown:
     """Measure rows in the order of the file, with the bins and the t-test of the program.
 
-    >>> as_published(cb.ACE(n_bins=2), [0, 1, 1, 1], [0.4, 0.4, 0.4, 0.9]).per_bin["n"]
+    >>> as_published(cb.metrics.ACE(n_bins=2), [0, 1, 1, 1], [0.4, 0.4, 0.4, 0.9]).per_bin["n"]
     array([2, 2])
     """
     loss = metric.loss

@@ -98,16 +98,16 @@ class Setting:
 
     def _metrics(self, test: Test) -> dict[str, cb.GCE]:
         pava_bc, quantile, width = (
-            cb.PAVABC(self.n_min, self.n_max),
-            cb.Quantile(self.n_bins),
-            cb.EqualWidth(self.n_bins),
+            cb.bins.PAVABC(self.n_min, self.n_max),
+            cb.bins.Quantile(self.n_bins),
+            cb.bins.EqualWidth(self.n_bins),
         )
-        kinds = {"TCE(P)": pava_bc, "TCE(Q)": quantile, "TCE(V)": cb.PAVA()}
+        kinds = {"TCE(P)": pava_bc, "TCE(Q)": quantile, "TCE(V)": cb.bins.PAVA()}
         metrics: dict[str, cb.GCE] = {
             name: cb.TCE(bins=bins, alpha=self.alpha, test=test) for name, bins in kinds.items()
         }
-        metrics |= {"ECE": cb.ECE(bins=width), "ACE": cb.ACE(bins=quantile)}
-        return metrics | {"MCE": cb.MCE(bins=width), "MCE(Q)": cb.MCE(bins=quantile)}
+        metrics |= {"ECE": cb.ECE(bins=width), "ACE": cb.metrics.ACE(bins=quantile)}
+        return metrics | {"MCE": cb.metrics.MCE(bins=width), "MCE(Q)": cb.metrics.MCE(bins=quantile)}
 
 
 def _row(cells: dict[str, str]) -> str:
@@ -248,7 +248,11 @@ def appendix_b() -> Iterator[Cell]:
 def _bin_errors(table: str, name: str) -> Iterator[Cell]:
     rows = Rows.sorted(*uci(name, "RF"))
     setting = Setting.usual(rows.y.size)
-    kinds = {"PAVA": cb.PAVA(), "PAVA-BC": cb.PAVABC(setting.n_min, setting.n_max), "Quantile": cb.Quantile(10)}
+    kinds = {
+        "PAVA": cb.bins.PAVA(),
+        "PAVA-BC": cb.bins.PAVABC(setting.n_min, setting.n_max),
+        "Quantile": cb.bins.Quantile(10),
+    }
     measures = {"total": cb.metrics.total_error, "mean within a bin": cb.metrics.mean_within_error}
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:

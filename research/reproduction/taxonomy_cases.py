@@ -152,7 +152,9 @@ def labels(model: Any, X: np.ndarray, y: np.ndarray, group: np.ndarray, known: n
         return Decided((p >= threshold).astype(np.int64), p, group[test])
 
     def fitted(rows: np.ndarray, **options: Any) -> float:
-        return float(cb.ProportionThreshold(FrozenEstimator(model), **options).fit(X[rows], y[rows]).threshold_)
+        return float(
+            cb.calibrators.ProportionThreshold(FrozenEstimator(model), **options).fit(X[rows], y[rows]).threshold_
+        )
 
     moved = 0.5 * y[known][first[known]].sum()  # events, from the group with a housing loan to the other
     thresholds = []
@@ -193,24 +195,28 @@ def permuted(y: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 def class_shift(y: np.ndarray, forecast: Decided) -> float:
     """Return the total variation distance between predicted and actual class proportions."""
-    return float(np.abs(cb.proportions(y, forecast.labels, labels=[0, 1]).difference).sum() / 2)
+    return float(np.abs(cb.metrics.proportions(y, forecast.labels, labels=[0, 1]).difference).sum() / 2)
 
 
 def class_shift_by_group(y: np.ndarray, forecast: Decided) -> float:
     """Return the mean over rows of the distance within their group."""
-    groups = cb.proportions(y, forecast.labels, labels=[0, 1], by=forecast.group).groups.values()
+    groups = cb.metrics.proportions(y, forecast.labels, labels=[0, 1], by=forecast.group).groups.values()
     return float(sum(own.size * np.abs(own.difference).sum() / 2 for own in groups) / y.size)
 
 
 LABEL_MEASURES = (
     Measure(
-        "macro-averaged accuracy", lambda y, f: cb.proportions(y, f.labels).macro_accuracy, "calibration", None, True
+        "macro-averaged accuracy",
+        lambda y, f: cb.metrics.proportions(y, f.labels).macro_accuracy,
+        "calibration",
+        None,
+        True,
     ),
     Measure("class proportions", class_shift, "calibration", 0.0),
     Measure("class proportions by group", class_shift_by_group, "", 0.0),
-    Measure("accuracy", lambda y, f: cb.proportions(y, f.labels).accuracy, "partial", None, True),
-    Measure("mean F-measure", lambda y, f: cb.proportions(y, f.labels).f_measure, "partial", None, True),
-    Measure("AUC", lambda y, f: cb.auc(y, f.scores), "insensitive", None, True),
+    Measure("accuracy", lambda y, f: cb.metrics.proportions(y, f.labels).accuracy, "partial", None, True),
+    Measure("mean F-measure", lambda y, f: cb.metrics.proportions(y, f.labels).f_measure, "partial", None, True),
+    Measure("AUC", lambda y, f: cb.metrics.auc(y, f.scores), "insensitive", None, True),
     Measure(BRIER, lambda y, f: cb.brier(y, f.scores), "insensitive"),
     Measure("log loss", lambda y, f: cb.log_loss(y, f.scores), "insensitive"),
 )
@@ -232,7 +238,7 @@ def probabilities(p: np.ndarray, y: np.ndarray, known: np.ndarray, test: np.ndar
         return Change(name, repr(calibrator), Scores(bent[test], threshold), after)
 
     exact = rg.IsotonicRecalibrator(cv=None).fit(p[test], y[test]).predict(p[test])
-    methods = (cb.BinningAverage(), cb.Isotonic(), cb.Platt(on="score"), cb.Platt(), cb.Beta())
+    methods = (cb.calibrators.BinningAverage(), cb.Isotonic(), cb.Platt(on="score"), cb.Platt(), cb.Beta())
     return Case(
         "CP: probabilities",
         "bank, boosted trees",
@@ -243,8 +249,8 @@ def probabilities(p: np.ndarray, y: np.ndarray, known: np.ndarray, test: np.ndar
         Scores(exact, 0.5),
         Scores(np.full(test.size, y[test].mean()), 0.5),
         SCORE_MEASURES,
-        overall=lambda y, f: abs(cb.bias(y, f.p)),
-        local=lambda y, f: cb.ace(y, f.p),
+        overall=lambda y, f: abs(cb.metrics.bias(y, f.p)),
+        local=lambda y, f: cb.metrics.ace(y, f.p),
         predictions=lambda forecast: forecast.labels,
         pure=HULL,
         impure=BRIER,
@@ -259,14 +265,14 @@ def at_half(y: np.ndarray, forecast: Scores) -> float:
 SCORE_MEASURES = (
     Measure(BRIER, lambda y, f: cb.brier(y, f.p), "calibration"),
     Measure("log loss", lambda y, f: cb.log_loss(y, f.p), "calibration"),
-    Measure("CalBin", lambda y, f: cb.calbin(y, f.p), "calibration", 0.0),
-    Measure("CalLoss", lambda y, f: cb.calloss(y, f.p), "calibration", 0.0),
-    Measure(HULL, lambda y, f: cb.mcb(y, f.p), "", 0.0),
+    Measure("CalBin", lambda y, f: cb.metrics.calbin(y, f.p), "calibration", 0.0),
+    Measure("CalLoss", lambda y, f: cb.metrics.calloss(y, f.p), "calibration", 0.0),
+    Measure(HULL, lambda y, f: cb.metrics.mcb(y, f.p), "", 0.0),
     Measure("ECE", lambda y, f: cb.ece(y, f.p), "", 0.0),
     Measure("TCE, %", lambda y, f: cb.tce(y, f.p), "", 0.0),
-    Measure("AUC", lambda y, f: cb.auc(y, f.p), "insensitive", None, True),
+    Measure("AUC", lambda y, f: cb.metrics.auc(y, f.p), "insensitive", None, True),
     Measure("accuracy", lambda y, f: float(np.mean(f.labels == y)), "insensitive", None, True),
-    Measure("mean F-measure", lambda y, f: cb.proportions(y, f.labels).f_measure, "insensitive", None, True),
+    Measure("mean F-measure", lambda y, f: cb.metrics.proportions(y, f.labels).f_measure, "insensitive", None, True),
     Measure("accuracy at 0.5", at_half, "", None, True),
 )
 
@@ -288,13 +294,13 @@ def class_probabilities() -> Case:
 
     own, flat, raised = distortions
     methods = (
-        cb.SoftmaxTemperature(),
-        cb.VectorScaling(),
-        cb.Dirichlet(),
-        cb.Spline(),
-        cb.OneVsRest(cb.Platt()),
-        cb.OneVsRest(cb.Isotonic()),
-        cb.PairwiseCoupling(cb.Isotonic()),
+        cb.calibrators.SoftmaxTemperature(),
+        cb.calibrators.VectorScaling(),
+        cb.calibrators.Dirichlet(),
+        cb.calibrators.Spline(),
+        cb.calibrators.OneVsRest(cb.Platt()),
+        cb.calibrators.OneVsRest(cb.Isotonic()),
+        cb.calibrators.PairwiseCoupling(cb.Isotonic()),
     )
     return Case(
         "CP: class probabilities",
@@ -302,9 +308,9 @@ def class_probabilities() -> Case:
         y[test],
         proba[test],
         (
-            change(own, cb.SoftmaxTemperature()),
-            change(flat, cb.SoftmaxTemperature()),
-            change(raised, cb.VectorScaling()),
+            change(own, cb.calibrators.SoftmaxTemperature()),
+            change(flat, cb.calibrators.SoftmaxTemperature()),
+            change(raised, cb.calibrators.VectorScaling()),
         ),
         tuple(change(raised, each) for each in methods),
         rates_of_cells(y[test], proba[test]),
@@ -350,7 +356,7 @@ def class_log_loss(y: np.ndarray, proba: np.ndarray) -> float:
 
 
 def of_top_label(y: np.ndarray, proba: np.ndarray) -> Any:
-    return cb.proportions(y, proba.argmax(axis=1), labels=range(10))
+    return cb.metrics.proportions(y, proba.argmax(axis=1), labels=range(10))
 
 
 CLASS_MEASURES = (

@@ -62,7 +62,7 @@ class Cell:
         new, known = self.draw(rng, NEW_ROWS)
         found = {}
         for name in NAMES:
-            q = new if name == UNCALIBRATED else cb.CALIBRATORS[name]().fit(p, y)(new)
+            q = new if name == UNCALIBRATED else cb.calibrators.CALIBRATORS[name]().fit(p, y)(new)
             found[name] = (_excess(known, q), float(np.mean((q - known) ** 2)))
         return cb.AutoCalibrator(progress=False, n_resamples=199).fit(p, y).chosen_, found
 

@@ -33,14 +33,14 @@ N_RESAMPLES = 499
 METRICS = {"TCE": cb.TCE(), "ECE": cb.ECE(), "Brier": cb.METRICS["brier"](), "log loss": cb.METRICS["log_loss"]()}
 
 OFFERED = {
-    "BinningAverage": cb.BinningAverage(),
+    "BinningAverage": cb.calibrators.BinningAverage(),
     "Isotonic": cb.Isotonic(),
     "Isotonic(strict=True)": cb.Isotonic(strict=True),
     "Isotonic(extremes=True)": cb.Isotonic(extremes=True),
     "Platt": cb.Platt(),
-    "Temperature": cb.Temperature(),
+    "Temperature": cb.calibrators.Temperature(),
     "Beta": cb.Beta(),
-    "VennAbers": cb.VennAbers(),
+    "VennAbers": cb.calibrators.VennAbers(),
 }
 CANDIDATES = {"VennAbers", *RELATED}  # methods of related work, for comparison
 MODELS = {

@@ -32,12 +32,12 @@ GRID = 20_000  # scores of equal weight that represent the population
 TIES = 4  # tied scores: logits rounded to multiples of 1/4
 
 SLOW = {"smooth_ece": cb.METRICS["smooth_ece"]()}
-INVERTED = {"log_odds_error": cb.LogOddsError()}  # needs no replicates
+INVERTED = {"log_odds_error": cb.metrics.LogOddsError()}  # needs no replicates
 METRICS = {name: cb.METRICS[name]() for name in cb.metrics.metric_names("binary") if name not in {**SLOW, **INVERTED}}
 METRICS |= {
-    "mce, quantile bins": cb.MCE(bins=cb.Quantile(10)),
+    "mce, quantile bins": cb.metrics.MCE(bins=cb.bins.Quantile(10)),
     "ece, 100 bins": cb.ECE(n_bins=100),
-    "tce, consistent bins": cb.TCE(bins=cb.PAVABC.consistent()),
+    "tce, consistent bins": cb.TCE(bins=cb.bins.PAVABC.consistent()),
 }
 DEPENDENT = {name: METRICS[name] for name in ("ece", "ace", "rmsce", "ecce_r", "ici", "mcb", "bias", "brier", "auc")}
 
@@ -134,7 +134,7 @@ def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> f
         return _log_odds_error(population, table)
     if metric.name == "calbin":
         return _windows(metric, population)
-    if not isinstance(metric, cb.GCE) or isinstance(metric.bins, cb.PAVA):
+    if not isinstance(metric, cb.GCE) or isinstance(metric.bins, cb.bins.PAVA):
         return float(metric.value(population))
     bins = metric.bins(table)
     # Equal scores share a bin, so the lower edges of the bins assign the scores of the population; scores in empty
@@ -200,7 +200,7 @@ def study(design: Design, metrics: dict[str, cb.GCE], data_sets: int, n_resample
     for seed in range(data_sets):
         results, table = replicates(design, metrics, seed, n_resamples)
         for j, (name, metric) in enumerate(metrics.items()):
-            over_bins = name in INVERTED or (isinstance(metric, cb.GCE) and not isinstance(metric.bins, cb.PAVA))
+            over_bins = name in INVERTED or (isinstance(metric, cb.GCE) and not isinstance(metric.bins, cb.bins.PAVA))
             if over_bins or name not in fixed:
                 fixed[name] = target(metric, population, table)
             found[seed, j, 3] = fixed[name]

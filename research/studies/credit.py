@@ -12,7 +12,7 @@ from calibrant import plots
 from research.reproduction.costs.data import features
 
 DOCS = Path(__file__).parents[2] / "docs"
-COST = cb.LinearCost(over=1, under=5)
+COST = cb.costs.LinearCost(over=1, under=5)
 
 
 def main() -> None:
@@ -22,18 +22,18 @@ def main() -> None:
     forest = RandomForestClassifier(50, random_state=0).fit(X[train], y[train])
     tuning, scores = (forest.predict_proba(X[rows])[:, 1] for rows in (tune, test))
     learner = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
-    meta = cb.MetaCal(forest, learner, COST, n_bootstrap=50, out_of_bag=True, random_state=0, n_jobs=-1)
+    meta = cb.calibrators.MetaCal(forest, learner, COST, n_bootstrap=50, out_of_bag=True, random_state=0, n_jobs=-1)
     predictions = {
         "uncalibrated": scores,
         "Isotonic": cb.Isotonic(strict=True).fit(tuning, y[tune])(scores),
-        "CATS": cb.CATS(COST).fit(tuning, y[tune])(scores),
-        "CAPS": cb.CAPS(COST).fit(tuning, y[tune])(scores),
+        "CATS": cb.calibrators.CATS(COST).fit(tuning, y[tune])(scores),
+        "CAPS": cb.calibrators.CAPS(COST).fit(tuning, y[tune])(scores),
         "MetaCal": meta.fit(X[train], y[train]).predict_proba(X[test])[:, 1],
     }
     comparison = cb.compare(
         y[test],
         predictions,
-        metrics={"ECC": cb.ECC(cost=COST), "bias": cb.METRICS["bias"](), "Brier": cb.METRICS["brier"]()},
+        metrics={"ECC": cb.metrics.ECC(cost=COST), "bias": cb.METRICS["bias"](), "Brier": cb.METRICS["brier"]()},
         n_resamples=499,
         progress=False,
     )

@@ -137,7 +137,7 @@ def clusters() -> Iterator[Row]:
 
     def excludes(rng: np.random.Generator) -> bool:
         y, p, cluster = clustered(rng, 200, 10)
-        return cb.interval(cb.ACE(), y, p, cluster=cluster, n_resamples=199, random_state=0).low > 0
+        return cb.interval(cb.metrics.ACE(), y, p, cluster=cluster, n_resamples=199, random_state=0).low > 0
 
     def groups(rng: np.random.Generator) -> bool:
         y, p, cluster = clustered(rng, 200, 10)

@@ -28,7 +28,7 @@ CALIBRATORS = {
     "Beta": cb.Beta(),
     "Isotonic(strict=True)": cb.Isotonic(strict=True),
     "Isotonic": cb.Isotonic(),
-    "VennAbers": cb.VennAbers(),
+    "VennAbers": cb.calibrators.VennAbers(),
 }
 SLOPE_ABOVE = 2.5  # of overconfident scores, above their median
 

@@ -57,7 +57,7 @@ CALIBRATORS: dict[str, Callable[[bool], Any]] = {  # by whether the classifier h
     "Platt": lambda _: "platt",
     "Platt(on='score')": lambda _: cb.Platt(on="score"),
     "Isotonic": lambda _: cb.Isotonic(),
-    "Temperature": lambda _: cb.Temperature(),
+    "Temperature": lambda _: cb.calibrators.Temperature(),
     "Beta": lambda _: cb.Beta(),
 }
 NEED_PROBABILITIES = ("Temperature", "Beta")

@@ -27,20 +27,20 @@ ALPHA = 0.05
 N_RESAMPLES = 199
 BY_RESAMPLING = {
     "ECE": cb.ECE(),
-    "ACE": cb.ACE(),
+    "ACE": cb.metrics.ACE(),
     "TCE, paper's bins": cb.TCE(),
-    "TCE, consistent bins": cb.TCE(bins=cb.PAVABC.consistent()),
+    "TCE, consistent bins": cb.TCE(bins=cb.bins.PAVABC.consistent()),
     "ECCE-MAD": cb.METRICS["ecce_mad"](),
     "ECCE-R": cb.METRICS["ecce_r"](),
     "MCB": cb.METRICS["mcb"](),
     "Brier": cb.METRICS["brier"](),
 }
 ASYMPTOTIC = {
-    "Spiegelhalter": cb.spiegelhalter,
-    "Hosmer-Lemeshow": cb.hosmer_lemeshow,
-    "ECCE-MAD": partial(cb.ecce_test, kind="mad"),
-    "ECCE-R": partial(cb.ecce_test, kind="r"),
-    "slope and intercept": cb.slope_intercept_test,
+    "Spiegelhalter": cb.inference.spiegelhalter,
+    "Hosmer-Lemeshow": cb.inference.hosmer_lemeshow,
+    "ECCE-MAD": partial(cb.inference.ecce_test, kind="mad"),
+    "ECCE-R": partial(cb.inference.ecce_test, kind="r"),
+    "slope and intercept": cb.inference.slope_intercept_test,
 }
 
 

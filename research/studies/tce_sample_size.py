@@ -14,7 +14,7 @@ from research.studies.designs import CALIBRATED, PREVALENCES, SHIFTED, STEEP, Tr
 
 DATA_SETS = 50
 SIZES = (2_000, 6_000, 20_000, 60_000, 200_000)
-RULES = {"paper": cb.TCE(), "consistent": cb.TCE(bins=cb.PAVABC.consistent())}
+RULES = {"paper": cb.TCE(), "consistent": cb.TCE(bins=cb.bins.PAVABC.consistent())}
 
 
 def simulated_tce(task: tuple[int, float, int]) -> list[float]:

@@ -23,13 +23,13 @@ from research.reproduction.costs.models import classifier, learner
 
 UNDER = 5  # unit cost of underestimation, if overestimation costs 1
 COSTS: dict[str, Cost] = {
-    "linear": cb.LinearCost(over=1, under=UNDER),
-    "sqrt": cb.PowerCost(k=0.5, over=1, under=UNDER),
-    "exp": cb.ExponentialCost(over=1, under=UNDER),
-    "log": cb.LogCost(over=1, under=UNDER),
+    "linear": cb.costs.LinearCost(over=1, under=UNDER),
+    "sqrt": cb.costs.PowerCost(k=0.5, over=1, under=UNDER),
+    "exp": cb.costs.ExponentialCost(over=1, under=UNDER),
+    "log": cb.costs.LogCost(over=1, under=UNDER),
 }
-EQUAL = cb.LinearCost(over=1, under=1)
-BINS = cb.EqualWidth(10, closed="right")
+EQUAL = cb.costs.LinearCost(over=1, under=1)
+BINS = cb.bins.EqualWidth(10, closed="right")
 METHODS = ("NoCal", "IR", "TS", "PS", "CATS", "CAPS", "MetaCal")
 ROUNDS = 100  # number of bootstrap models, except in the fourth table
 OTHER_ROUNDS = (50, 200)
@@ -154,7 +154,7 @@ def timed(part: str, name: str, model: str, seed: int) -> Found:
 
 
 def _ecc(cost: str, y: np.ndarray, p: np.ndarray) -> float:
-    return cb.ECC(cost=COSTS[cost], bins=BINS).value(cb.ScoreTable.from_arrays(y, p))
+    return cb.metrics.ECC(cost=COSTS[cost], bins=BINS).value(cb.ScoreTable.from_arrays(y, p))
 
 
 def _temperatures() -> list[Line]:
@@ -189,8 +189,8 @@ def _best(lines: Iterable[Line], p: np.ndarray, y: np.ndarray, cost: Cost) -> Li
 def _by_default(split: Split) -> dict[str, np.ndarray]:
     """Return the results of the default settings of the library, with linear costs."""
     calibrators = {
-        "CATS, continuous": cb.CATS(COSTS["linear"], bins=BINS),
-        "CAPS, continuous": cb.CAPS(COSTS["linear"], bins=BINS),
+        "CATS, continuous": cb.calibrators.CATS(COSTS["linear"], bins=BINS),
+        "CAPS, continuous": cb.calibrators.CAPS(COSTS["linear"], bins=BINS),
         "Isotonic, strict": cb.Isotonic(strict=True),
     }
     with warnings.catch_warnings():
