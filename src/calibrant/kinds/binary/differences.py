@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpy.random import SeedSequence
@@ -20,12 +21,9 @@ from calibrant.inference.paired import (
 )
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.table_replicates import SharedDraws, StoredReplicates
-from calibrant.kinds.binary.evaluation import (
-    MeasuredSample,
-    PanelValues,
-    complete,
-    evaluate_table,
-)
+from calibrant.inference.table_sample import TableSample
+from calibrant.kinds.binary import evaluation
+from calibrant.kinds.binary.evaluation import MeasuredSample
 from calibrant.kinds.log_odds import NAME
 from calibrant.metrics.calibration_errors import ACE
 from calibrant.metrics.metric import Metric
@@ -77,10 +75,10 @@ def compare(
     paired, tables = PairedRows.read(y_true, forecasts, name="forecasts", cluster=cluster, **rows)
     names = list(forecasts)
     designs = [Design(table, None if cluster is None else paired.only(i)) for i, table in enumerate(tables)]
-    measured = [PanelValues.measure(table, settings) for table in tables]
+    measured = [MeasuredSample.measure(TableSample(design.table, design.rows), settings) for design in designs]
     stored = _shared_replicates(paired, measured, settings, seed, progress)
     models = {
-        name: _evaluate(design, settings, seed, stored[i] if stored else None, measured[i], progress)
+        name: _evaluate(design, seed, stored[i] if stored else None, measured[i], progress)
         for i, (name, design) in enumerate(zip(names, designs, strict=True))
     }
     shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
@@ -110,29 +108,25 @@ def compare(
 
 
 def _evaluate(
-    design: Design,
-    settings: Settings,
-    seed: SeedSequence,
-    stored: StoredReplicates | None,
-    measured: PanelValues,
-    show: bool | None,
+    design: Design, seed: SeedSequence, stored: StoredReplicates | None, measured: MeasuredSample, show: bool | None
 ) -> Evaluation:
     """Return the complete evaluation of one model."""
-    sample = MeasuredSample.measure(design.table, settings, rows=design.rows, stored=stored, panel=measured)
-    found = evaluate_table(design.table, settings, seed, show=show, rows=design.rows, design=design, sample=sample)
-    complete(found, keep_design=True)
-    return found
+    sample = replace(measured.sample, stored=stored)
+    measured = replace(measured, sample=sample)
+    result = evaluation.evaluate(sample, measured.settings, seed, show, measured=measured, design=design)
+    evaluation.complete(result, keep_design=True)
+    return result
 
 
 def _shared_replicates(
-    rows: PairedRows, measured: Sequence[PanelValues], settings: Settings, seed: SeedSequence, show: bool | None
+    rows: PairedRows, measured: Sequence[MeasuredSample], settings: Settings, seed: SeedSequence, show: bool | None
 ) -> list[StoredReplicates]:
     """Return the bootstrap replicates of each model, from the same draws; none with weights or clusters."""
     if rows.weight is not None or rows.cluster is not None or not rows.event.size:
         return []
-    exist = [metric for name, metric in settings.metrics.items() if all(each.exists(name) for each in measured)]
+    exist = [metric for name, metric in settings.metrics.items() if all(name in each.metrics for each in measured)]
     of_margin = [ACE()] if settings.is_absolute else []
-    return _stored(rows, [*exist, *of_margin], settings, seed, show, [each.partitions for each in measured])
+    return _stored(rows, [*exist, *of_margin], settings, seed, show, [each.sample.partitions for each in measured])
 
 
 def _stored(

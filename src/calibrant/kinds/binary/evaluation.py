@@ -15,9 +15,7 @@ from calibrant._support.workers import Submit, run_together
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.inference.design import Design
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
-from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
-from calibrant.inference.table_replicates import StoredReplicates
 from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary.details import BinaryDetails
 from calibrant.kinds.binary.panel import DEFAULTS
@@ -30,183 +28,118 @@ from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.uncertainty import Interval, MetricResult, Null
+from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
-from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "MeasuredSample",
-    "PanelValues",
-    "complete",
-    "evaluate",
-    "evaluate_table",
-    "rejection_breakdown",
-    "starter",
-]
+__all__ = ["MeasuredSample", "complete", "evaluate", "rejection_breakdown", "starter"]
 
 _MANY_SCORES = 100_000  # then details are computed beside the decision, with which they share much work
 
 
 @dataclass(frozen=True, eq=False)
-class PanelValues:
-    """Values of the metrics of an evaluation, NaN where one is undefined, and breakdowns of those over bins."""
+class MeasuredSample:
+    """A sample with the values of its metrics, NaN where one is undefined, and the breakdowns of those over bins."""
 
+    sample: TableSample
+    settings: Settings
     values: Mapping[str, float]
     breakdowns: Mapping[str, Breakdown]
 
     @classmethod
-    def measure(cls, table: ScoreTable, settings: Settings) -> "PanelValues":
-        """Measure a table."""
-        breakdowns = _breakdowns(settings.metrics, table)
+    def measure(cls, sample: TableSample, settings: Settings) -> "MeasuredSample":
+        """Measure a sample, of which a copy knows the partitions and keeps the replicates."""
+        table, breakdowns = sample.table, _breakdowns(settings.metrics, sample.table)
         values = {name: _value(metric, table, breakdowns.get(name)) for name, metric in settings.metrics.items()}
-        return cls(values, breakdowns)
+        partitions = {breakdown.definition.bins: breakdown.partition for breakdown in breakdowns.values()}
+        return cls(replace(sample, partitions=partitions), settings, values, breakdowns)
 
     @property
-    def partitions(self) -> dict[Any, Partition]:
-        """The partition of each kind of bins."""
-        return {breakdown.definition.bins: breakdown.partition for breakdown in self.breakdowns.values()}
-
-    def exists(self, name: str) -> bool:
-        """Return whether the metric of this name has a value."""
-        return not math.isnan(self.values[name])
-
-
-@dataclass(frozen=True, eq=False)
-class _Resampled:
-    """Interval and null distribution of each metric that has them, and the replicates of ACE for an absolute margin."""
-
-    metrics: Mapping[str, tuple[Interval, Null]]
-    ace: Replicates | None
-
-
-@dataclass(frozen=True, eq=False)
-class MeasuredSample:
-    """A sample and the values of its metrics; its replicates may be started before they are needed."""
-
-    sample: TableSample
-    panel: PanelValues
-    settings: Settings
-
-    @classmethod
-    def measure(
-        cls,
-        table: ScoreTable,
-        settings: Settings,
-        *,
-        rows: PairedRows | None = None,
-        stored: StoredReplicates | None = None,
-        panel: PanelValues | None = None,
-    ) -> "MeasuredSample":
-        """Measure a table, unless the values of the `panel` are known.
-
-        `rows` holds the rows if they are in clusters, `stored` bootstrap replicates that were drawn for several tables.
-        """
-        panel = panel or PanelValues.measure(table, settings)
-        return cls(TableSample(table, rows, stored=stored, partitions=panel.partitions), panel, settings)
+    def tested(self) -> Breakdown:
+        """The first test-based breakdown."""
+        return self.breakdowns[_test_based(self.breakdowns)]
 
     @property
     def metrics(self) -> dict[str, Metric]:
-        """The metrics of the panel that have a value."""
-        return {name: metric for name, metric in self.settings.metrics.items() if self.panel.exists(name)}
+        """The metrics that have a value."""
+        return {name: metric for name, metric in self.settings.metrics.items() if not math.isnan(self.values[name])}
+
+    @property
+    def resampled(self) -> list[Metric]:
+        """The metrics that are resampled: those that have a value, and that of an absolute margin."""
+        return [*self.metrics.values(), *([ACE()] if self.settings.is_absolute else [])]
 
     def start(self, submit: Submit, seed: SeedSequence) -> None:
         """Begin to draw the replicates in other threads, where the kernel draws them."""
-        metrics = [*self.metrics.values(), *self._of_margin]
-        self.sample.start(metrics, submit, n_resamples=self.settings.n_resamples, seed=seed)
+        self.sample.start(self.resampled, submit, n_resamples=self.settings.n_resamples, seed=seed)
 
-    def resample(self, seed: SeedSequence, **options: Any) -> _Resampled:
-        """Resample the metrics; options as for `resample_metrics`."""
-        metrics, table = self.metrics, self.sample.table
-        found = resample_metrics(
-            [*metrics.values(), *self._of_margin],
+    def resample(self, seed: SeedSequence, show: bool | None) -> list[Replicates]:
+        """Return the replicates of all metrics that are resampled."""
+        values = [self.values[name] for name in self.metrics]
+        values += [metric.value(self.sample.table) for metric in self.resampled[len(values) :]]
+        return resample_metrics(
+            self.resampled,
             self.sample,
-            values=[
-                *(self.panel.values[name] for name in metrics),
-                *(metric.value(table) for metric in self._of_margin),
-            ],
+            values=values,
             seed=seed,
             n_resamples=self.settings.n_resamples,
             skip_missing=True,
-            **options,
+            show=show,
         )
-        level, known = self.settings.confidence_level, zip(metrics, found, strict=False)
-        both = {
-            name: (interval_from_replicates(each, level), null_from_replicates(each, level))
-            for name, each in known
-            if each.exists
-        }
-        return _Resampled(both, found[-1] if self._of_margin else None)
-
-    @property
-    def _of_margin(self) -> list[Metric]:
-        """The metric of an absolute margin."""
-        return [ACE()] if self.settings.is_absolute else []
-
-
-def evaluate(sample: TableSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
-    """Evaluate a sample without groups; rows in too few clusters are not tested."""
-    few = sample.few_clusters is not None
-    return evaluate_table(sample.table, settings, seed, show=progress, rows=sample.rows, few_clusters=few)
 
 
 def starter(whole: TableSample) -> Starter[TableSample] | None:
     """Return the function that begins the evaluation of a group of independent rows; None for weights and clusters."""
-    if whole.table.importance or whole.n_clusters is not None:
-        return None
-    return lambda sample, settings, seed, submit: _start_table(sample.table, settings, seed, submit)
+    return _start if whole.has_exact_null else None
 
 
-def _start_table(table: ScoreTable, settings: Settings, seed: SeedSequence, submit: Submit) -> Callable[[], Evaluation]:
-    """Begin to evaluate a table of independent rows; the result finishes it. `submit` begins work in other threads."""
-    sample = MeasuredSample.measure(table, settings)
-    sample.start(submit, seed)
-    return partial(evaluate_table, table, settings, seed, show=False, sample=sample)
+def _start(sample: TableSample, settings: Settings, seed: SeedSequence, submit: Submit) -> Callable[[], Evaluation]:
+    """Begin to evaluate independent rows; the result finishes it. `submit` begins work in other threads."""
+    measured = MeasuredSample.measure(sample, settings)
+    measured.start(submit, seed)
+    return partial(evaluate, sample, settings, seed, False, measured=measured)
 
 
-def evaluate_table(
-    table: ScoreTable,
+def evaluate(
+    sample: TableSample,
     settings: Settings,
     seed: SeedSequence,
+    progress: bool | None,
     *,
-    show: bool | None,
-    rows: PairedRows | None = None,
-    few_clusters: bool = False,
+    measured: MeasuredSample | None = None,
     design: Design | None = None,
-    sample: MeasuredSample | None = None,
 ) -> Evaluation:
-    """Evaluate one table, without groups.
+    """Evaluate a sample without groups; rows in too few clusters are not tested.
 
-    `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `sample` has the values of the
-    table, if they are known, and may have replicates. A `design` that is given is also that of the details; the caller
-    lets it forget its arrays when they are complete.
+    `measured` has the values of the sample, if they are known, and may have replicates. A `design` that is given is
+    also that of the details; the caller lets it forget its arrays when they are complete.
     """
+    table, few_clusters = sample.table, sample.few_clusters is not None
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
     is_own = design is None
-    design = None if few_clusters else design or Design(table, rows)
-    complete = is_own and len(table) >= _MANY_SCORES
+    design = None if few_clusters else design or Design(table, sample.rows)
 
-    def measure() -> tuple[PanelValues, BinaryDetails, _Resampled]:
-        measured = sample or MeasuredSample.measure(table, settings, rows=None if few_clusters else rows)
-        panel = measured.panel
-        tested, ece = panel.breakdowns[_test_based(panel.breakdowns)], _breakdown_of_ece(panel.breakdowns)
-        details = BinaryDetails.without_estimate(table, design, tested, ece, settings, seed)
-        resample = partial(measured.resample, seed, show=show)
-        resampled = run_together(resample, details.complete, rows=len(table))[0] if complete else resample()
-        return panel, details, resampled
+    def measure() -> tuple[MeasuredSample, BinaryDetails, list[Replicates]]:
+        known = measured or MeasuredSample.measure(sample, settings)
+        ece = _breakdown_of_ece(known.breakdowns)
+        details = BinaryDetails.without_estimate(table, design, known.tested, ece, settings, seed)
+        resample = partial(known.resample, seed, progress)
+        if is_own and len(table) >= _MANY_SCORES:
+            return known, details, run_together(resample, details.complete, rows=len(table))[0]
+        return known, details, resample()
 
-    decide_now = partial(_decide, table, design, settings)
-    (verdict, estimate), (panel, of_details, resampled) = run_together(decide_now, measure, rows=len(table))
+    judge = partial(_decide, table, design, settings)
+    (verdict, estimate), (known, details, replicates) = run_together(judge, measure, rows=len(table))
     if design is not None and is_own:
         design.forget()
-    shown, notes = _metrics(resampled.metrics, settings, verdict, estimate)
+    shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
     if few_clusters:
         shown = {name: metric.without_inference() for name, metric in shown.items()}
-    if resampled.ace is not None:
-        verdict = replace(verdict, deviation=_absolute_deviation(resampled.ace, verdict, settings, few_clusters))
-    details = of_details.with_estimate(estimate)
-    return Evaluation("binary", table, shown, dict(panel.breakdowns), verdict, details, settings, own_notes=notes)
+    if settings.is_absolute:
+        verdict = replace(verdict, deviation=_absolute_deviation(replicates[-1], verdict, settings, few_clusters))
+    breakdowns, details = dict(known.breakdowns), details.with_estimate(estimate)
+    return Evaluation("binary", table, shown, breakdowns, verdict, details, settings, own_notes=notes)
 
 
 def complete(evaluation: Evaluation, *, keep_design: bool = False) -> None:
@@ -267,11 +200,16 @@ def _absolute_deviation(ace: Replicates, verdict: Verdict, settings: Settings, f
 
 
 def _metrics(
-    resampled: Mapping[str, tuple[Interval, Null]], settings: Settings, verdict: Verdict, estimate: LogOddsEstimate
+    replicates: Mapping[str, Replicates], settings: Settings, verdict: Verdict, estimate: LogOddsEstimate
 ) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
     """Return the metrics that exist, and a note about the others."""
-    tested = {NAME: (estimate.error, estimate.null)}
-    known = tested | dict(resampled) | tested  # first, also where it is one of the given metrics
+    level, tested = settings.confidence_level, {NAME: (estimate.error, estimate.null)}
+    resampled = {
+        name: (interval_from_replicates(drawn, level), null_from_replicates(drawn, level))
+        for name, drawn in replicates.items()
+        if drawn.exists
+    }
+    known = tested | resampled | tested  # first, also where it is one of the given metrics
     # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
     least = verdict.pvalue
     shown = {name: MetricResult(name, *both, float(np.maximum(both[1].pvalue, least))) for name, both in known.items()}
