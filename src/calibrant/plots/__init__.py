@@ -1,4 +1,4 @@
-"""Diagrams of results, drawn with matplotlib: one display per module.
+"""Diagrams of results, drawn with matplotlib: related displays in one module.
 
 A display is created by ``from_predictions``, ``from_estimator`` or ``from_breakdown``, which also draw it.
 ``plot(ax=...)`` and ``plot(fig=...)`` draw it again elsewhere. It keeps its artists (``figure_``, ``ax_`` and others),
@@ -12,28 +12,25 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
-        "plots._canvas": "save svg",
-        "plots.audit_segments": "SegmentDisplay",
+        "plots.audit_segments": "SegmentDisplay SegmentMapDisplay",
         "plots.bias_scatter": "BiasDisplay",
         "plots.bin_comparison": "BinningDisplay",
         "plots.brier_decomposition": "DecompositionDisplay",
-        "plots.curve_bands": "CalibrationCurveDisplay",
-        "plots.class_proportions": "ProportionDisplay",
-        "plots.classwise_reliability": "ClasswiseDisplay",
+        "plots.class_diagrams": "ClasswiseDisplay ProportionDisplay",
         "plots.cost_curve": "CostDisplay",
-        "plots.coverage_curve": "CoverageDisplay",
         "plots.cumulative_differences": "CumulativeDisplay",
+        "plots.curve_bands": "CalibrationCurveDisplay",
         "plots.decision_curve_bands": "DecisionCurveDisplay",
+        "plots.display": "save svg",
         "plots.error_characteristic": "RECDisplay",
         "plots.group_metrics": "GroupDisplay",
         "plots.monitor_history": "MonitorDisplay",
         "plots.null_distribution": "NullDisplay",
         "plots.overview": "ComparisonDisplay EvaluationDisplay",
         "plots.pareto_front": "ParetoDisplay",
-        "plots.pit_histogram": "PITDisplay",
+        "plots.pit_diagrams": "CoverageDisplay PITDisplay",
         "plots.reliability": "ReliabilityDisplay",
         "plots.roc_hull": "RocHullDisplay",
-        "plots.segment_map": "SegmentMapDisplay",
         "plots.tce_reliability": "TestBasedReliabilityDisplay",
     },
     needs=_MissingExtraError("Diagrams need matplotlib", "plot", name="matplotlib"),

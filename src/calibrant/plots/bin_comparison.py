@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -17,27 +17,12 @@ from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.optimal_bins import mean_within_error, total_error
-from calibrant.plots._canvas import (
-    Axis,
-    Scale,
-    draw_title,
-    ids_by_name,
-    join_short,
-    legend_above,
-    panels,
-    rectangle,
-    rows_label,
-    shapes,
-    shorten,
-    stacked_frame,
-    strokes,
-)
-from calibrant.plots._density import quantile
-from calibrant.plots._inputs import check_breakdown, named_results, predict_scores
-from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
-from calibrant.results.text import bins_text
-from calibrant.tables.partition import Partition
+from calibrant.plots import canvas
 from calibrant.tables.rows import RowOptions
+from calibrant.plots.display import ScoreDisplay, check_breakdown, named_results, stacked
+from calibrant.plots.probability_axes import Axis, Scale, quantile
+from calibrant.results.sizes import bins_text
+from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import read_score_table
 
 __all__ = ["BinningDisplay"]
@@ -46,7 +31,7 @@ _KINDS: Mapping[str, Bins] = {"PAVA": PAVA(), "PAVA-BC": PAVABC(), "10 quantiles
 
 
 @dataclass(eq=False, repr=False)
-class BinningDisplay:
+class BinningDisplay(ScoreDisplay):
     """Kinds of bins compared: Figures 2 to 4 of Matsubara et al. (2023).
 
     Each kind has a row of panels: at the left the size of each bin between its edges (dotted), at the right its event
@@ -62,7 +47,8 @@ class BinningDisplay:
     figure_ : Figure or SubFigure
     ax_sizes_, ax_rates_ : mappings of name to Axes
     sizes_, rates_, boundaries_, violations_ : mappings of name to artists
-        Those of single bins have the id (gid) ``binning-<kind>-bin-<number>-<part>``.
+        Those of single bins have the id (gid) ``binning-<kind>-bin-<number>-<part>``. `data` has one row per kind and
+        bin; the errors of a kind are repeated in its rows.
     scale : str
         Scale of the axis of scores.
     xmax : float or None
@@ -121,26 +107,6 @@ class BinningDisplay:
         return cls.from_breakdown(measured, scale=scale, xmax=xmax, ax=ax, fig=fig)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "BinningDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        BinningDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
-
-    @classmethod
     def from_breakdown(
         cls,
         breakdown: Breakdown | Mapping[str, Breakdown],
@@ -175,7 +141,7 @@ class BinningDisplay:
         fig: FigureBase | None = None,
         scale: Scale | None = None,
         xmax: float | None = None,
-    ) -> "BinningDisplay":
+    ) -> Self:
         """Draw in the place of `ax`, in `fig`, or in a new figure; omitted options keep their values.
 
         Parameters
@@ -196,10 +162,10 @@ class BinningDisplay:
         """
         self.scale = self.scale if scale is None else scale
         self.xmax = self.xmax if xmax is None else xmax
-        kinds = len(self.partitions)
-        figure, grid = panels(ax, fig, widths=(1, 1), heights=(1,) * kinds, size=(8, 0.6 + 2.1 * kinds))
-        self.figure_ = figure
-        axis = self._axis()
+        count = len(self.partitions)
+        places: dict[str, Any] = {"widths": (1, 1), "heights": (1,) * count, "size": (8, 0.6 + 2.1 * count)}
+        self.figure_, grid = canvas.panels(ax, fig, **places)
+        axis, ids = self._axis(), canvas.ids_by_name(self.partitions)
         self.ax_sizes_: dict[str, Axes] = {}
         self.ax_rates_: dict[str, Axes] = {}
         self.sizes_: dict[str, list[Artist]] = {}
@@ -207,15 +173,15 @@ class BinningDisplay:
         self.boundaries_: dict[str, tuple[LineCollection, ...]] = {}
         self.violations_: dict[str, Line2D] = {}
         for row, name in enumerate(self.partitions):
-            left, right = figure.add_subplot(grid[row, 0]), figure.add_subplot(grid[row, 1])
+            left, right = self.figure_.add_subplot(grid[row, 0]), self.figure_.add_subplot(grid[row, 1])
             self.ax_sizes_[name], self.ax_rates_[name] = left, right
-            self._draw(name, left, right, axis)
+            self._draw_bins(name, f"binning-{ids[name]}-bin-{{}}", axis)
+            self._dress(name)
+            lowest = row == count - 1
             for side in (left, right):
                 axis.apply(side.xaxis)
-                side.spines[["top", "right"]].set_visible(False)
-                side.tick_params(labelbottom=row == kinds - 1)
-                if row == kinds - 1:
-                    side.set_xlabel("predicted probability")
+                canvas.dress(side, xlabel="predicted probability" if lowest else "")
+                side.tick_params(labelbottom=lowest)
         return self
 
     def _axis(self) -> Axis:
@@ -223,49 +189,50 @@ class BinningDisplay:
         table = next(iter(self.partitions.values())).table
         return Axis.fitting(self.scale, (*every, quantile(table, 0.01), quantile(table, 0.99)), self.xmax, "xmax")
 
-    def _draw(self, name: str, left: Axes, right: Axes, axis: Axis) -> None:
-        p, ids = self.partitions[name], f"binning-{self._ids[name]}-bin-{{}}-"
-        lower, upper, rate = axis.inside(p.lower), axis.inside(p.upper), p.rate
-        spans = list(zip(lower, upper, p.n.tolist(), axis.inside(rate), strict=True))
-        shown = p.lower < axis.high
-        self.sizes_[name] = shapes(
-            left,
-            [rectangle(a, z, 0, n) if s else None for (a, z, n, _), s in zip(spans, shown, strict=True)],
-            ids + "size",
-            facecolor=ACCEPTED,
-            linewidth=0,
-        )
-        self.rates_[name] = shapes(
-            right,
-            [strokes([(a, r), (z, r)]) if s else None for (a, z, _, r), s in zip(spans, shown, strict=True)],
-            ids + "rate",
-            facecolor="none",
-            edgecolor=event_colour(),
-            linewidth=2,
-        )
+    def _draw_bins(self, name: str, ids: str, axis: Axis) -> None:
+        p, left, right = self.partitions[name], self.ax_sizes_[name], self.ax_rates_[name]
+        lower, upper, rate = axis.inside(p.lower), axis.inside(p.upper), axis.inside(p.rate)
+        visible = p.lower < axis.high
+        bins = list(zip(lower, upper, p.n.tolist(), rate, visible, strict=True))
+        boxes = [canvas.rectangle(a, z, 0, n) if seen else None for a, z, n, _, seen in bins]
+        self.sizes_[name] = canvas.shapes(left, boxes, f"{ids}-size", facecolor=canvas.ACCEPTED, linewidth=0)
+        levels = [canvas.strokes([(a, r), (z, r)]) if seen else None for a, z, _, r, seen in bins]
+        self.rates_[name] = canvas.lines(right, levels, f"{ids}-rate", canvas.event_colour(), 2)
         inner = axis.inside(p.lower[1:][p.lower[1:] <= axis.high])
         self.boundaries_[name] = tuple(
-            side.vlines(inner, 0, 1, transform=side.get_xaxis_transform(), color=blend(0.55), ls=":", lw=0.8, zorder=3)
+            side.vlines(inner, 0, 1, transform=side.get_xaxis_transform(), zorder=3, **self._marks["edge"])
             for side in (left, right)
         )
         axis.apply(right.yaxis)
         falling = self.falling(p)
-        falling = falling[shown[falling]]
+        falling = falling[visible[falling]]
         middle = axis.backward((axis.forward(p.lower[falling]) + axis.forward(p.upper[falling])) / 2)
-        (self.violations_[name],) = right.plot(
-            middle, axis.inside(rate[falling]), ls="", marker="v", ms=6, mfc=REJECTED, mec=blend(0.9), mew=0.7, zorder=5
-        )
-        left.set_ylim(0, float(p.n.max()) * 1.08)
+        (self.violations_[name],) = right.plot(middle, rate[falling], zorder=5, **self._marks["violation"])
+
+    @property
+    def _marks(self) -> dict[str, dict[str, Any]]:
+        """The styles of edges and violations, here and in the legends."""
+        violation = {"ls": "", "marker": "v", "ms": 6, "mfc": canvas.REJECTED, "mec": canvas.blend(0.9), "mew": 0.7}
+        return {"edge": {"color": canvas.blend(0.55), "ls": ":", "lw": 0.8}, "violation": violation}
+
+    def _dress(self, name: str) -> None:
+        p, left, right = self.partitions[name], self.ax_sizes_[name], self.ax_rates_[name]
+        left.set(ylim=(0, float(p.n.max()) * 1.08), ylabel=canvas.rows_label(p.table.importance))
         left.locator_params(axis="y", nbins=4)
-        left.set_ylabel(rows_label(p.table.importance))
         right.set_ylabel("event rate")
-        count = bins_text(len(p))
+        sizes = f"{canvas.shorten(name)}: {bins_text(len(p))}"
         errors = f"total error {total_error(p):.4f}, mean per bin {mean_within_error(p):.4f}"
-        if name == next(iter(self.partitions)):
-            self._keys(left, f"{shorten(name)}: {count}", right, errors)
-        else:
-            draw_title(left, f"{shorten(name)}: {count}")
-            draw_title(right, errors, size="small")
+        if name != next(iter(self.partitions)):
+            canvas.title(left, sizes)
+            canvas.title(right, errors, size="small")
+            return
+        edge = Line2D([], [], **self._marks["edge"])
+        canvas.legend_above(left, sizes, [Patch(color=canvas.ACCEPTED), edge], ["bin size", "edge"])
+        handles, labels = [Line2D([], [], color=canvas.event_colour(), lw=2)], ["event rate"]
+        if any(self.falling(p).size for p in self.partitions.values()):
+            handles.append(Line2D([], [], **self._marks["violation"]))
+            labels.append("below the previous bin")
+        canvas.legend_above(right, errors, handles, labels, size="small")
 
     @staticmethod
     def falling(partition: Partition) -> Any:
@@ -284,66 +251,22 @@ class BinningDisplay:
         k, n = partition.k.astype(object), partition.n.astype(object)
         return np.flatnonzero((k[1:] * n[:-1] < k[:-1] * n[1:]).astype(bool)) + 1
 
-    def _keys(self, left: Axes, sizes: str, right: Axes, rates: str) -> None:
-        """Draw the titles of the first row, with legends."""
-        edge = Line2D([], [], color=blend(0.55), ls=":", lw=0.8)
-        legend_above(left, sizes, [Patch(color=ACCEPTED), edge], ["bin size", "edge"])
-        handles, labels = [Line2D([], [], color=event_colour(), lw=2)], ["event rate"]
-        if any(self.falling(p).size for p in self.partitions.values()):
-            handles.append(Line2D([], [], ls="", marker="v", ms=6, mfc=REJECTED, mec=blend(0.9), mew=0.7))
-            labels.append("below the previous bin")
-        legend_above(right, rates, handles, labels, size="small")
-
-    @property
-    def _ids(self) -> dict[str, str]:
-        return ids_by_name(self.partitions)
-
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per kind and bin; the errors of a kind are repeated in its rows.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        parts = []
+    def _columns(self) -> dict[str, Any]:
+        parts = {}
         for name, p in self.partitions.items():
-            falls = np.zeros(len(p), dtype=bool)
-            falls[self.falling(p)] = True
-            parts.append(
-                {
-                    "bins": np.full(len(p), name, dtype=object),
-                    "bin": np.arange(len(p)),
-                    "lower": p.lower,
-                    "upper": p.upper,
-                    "n": p.n,
-                    "k": p.k,
-                    "rate": p.rate,
-                    "mean_score": p.mean_score,
-                    "falls": falls,
-                    "total_error": np.full(len(p), total_error(p)),
-                    "mean_within_error": np.full(len(p), mean_within_error(p)),
-                }
-            )
-        return stacked_frame(parts, backend)
+            count = len(p)
+            columns = {column: getattr(p, column) for column in ("lower", "upper", "n", "k", "rate", "mean_score")}
+            errors = {"total_error": total_error(p), "mean_within_error": mean_within_error(p)}
+            falls = {"falls": np.isin(np.arange(count), self.falling(p))}
+            parts[name] = {"bin": np.arange(count), **columns, **falls}
+            parts[name] |= {error: np.full(count, value) for error, value in errors.items()}
+        return stacked("bins", parts)
 
     def __repr__(self) -> str:
         kinds = [f"{name}: {bins_text(len(p))}" for name, p in self.partitions.items()]
-        return f"BinningDisplay({join_short(kinds)})"
+        return f"BinningDisplay({canvas.join_short(kinds)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         ways = len(self.partitions)
         each = "; ".join(f"{name}, {self._describe(p)}" for name, p in self.partitions.items())
         return f"Bins of the same predictions in {ways} way{'s' * (ways != 1)}: {each}."
@@ -354,6 +277,6 @@ class BinningDisplay:
         falling = self.falling(p).size
         falls = f", {falling} with a rate below the previous bin" if falling else ""
         return (
-            f"{bins_text(len(p))} {size} {rows_label(p.table.importance)}{falls}, "
+            f"{bins_text(len(p))} {size} {canvas.rows_label(p.table.importance)}{falls}, "
             f"total error {total_error(p):.4f}, mean error per bin {mean_within_error(p):.4f}"
         )

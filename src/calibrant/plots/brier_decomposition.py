@@ -17,20 +17,9 @@ from calibrant.inference.resampling import Replicates, draw_replicates, one_by_o
 from calibrant.inference.table_replicates import bootstrap_sampler, null_sampler
 from calibrant.inference.table_sample import TableSample
 from calibrant.metrics.proper_scores import MCB, CorpDecomposition, corp_decomposition
-from calibrant.plots._canvas import (
-    draw_title,
-    drawn_frame,
-    ids_by_name,
-    join_short,
-    legend,
-    shapes,
-    shorten,
-    single_axes,
-    strokes,
-)
-from calibrant.plots._inputs import named_results, predict_scores, read_tables, result_table
-from calibrant.plots._palette import MARKERS, blend, model_colours
+from calibrant.plots import canvas
 from calibrant.tables.rows import RowOptions
+from calibrant.plots.display import ScoreDisplay, read_tables
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["DecompositionDisplay"]
@@ -46,7 +35,7 @@ class ModelDecomposition:
 
 
 @dataclass(eq=False, repr=False)
-class DecompositionDisplay:
+class DecompositionDisplay(ScoreDisplay):
     """Miscalibration (MCB) against discrimination (DSC) of one or several models.
 
     The Brier score is MCB - DSC + UNC (`corp_decomposition`), so models on one line have equal scores; the best lie at
@@ -60,7 +49,8 @@ class DecompositionDisplay:
     models : mapping of name to ModelDecomposition
     confidence_level : float
     figure_, ax_, points_, crosses_, isolines_
-        After drawing; a model's artists have the id (gid) ``decomposition-<model>-<part>``.
+        After drawing; a model's artists have the id (gid) ``decomposition-<model>-<part>``. `data` has one row per
+        model.
 
     See Also
     --------
@@ -73,6 +63,8 @@ class DecompositionDisplay:
     >>> display.points_["model"].get_xydata()
     array([[0.0625, 0.125 ]])
     """
+
+    _takes_several = True
 
     models: Mapping[str, ModelDecomposition]
     confidence_level: float = 0.95
@@ -118,93 +110,20 @@ class DecompositionDisplay:
         }
         return cls(found, level).plot(ax=ax, fig=fig)
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "DecompositionDisplay":
-        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier, or mapping of name to classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        DecompositionDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
-
-    @classmethod
-    def from_breakdown(cls, breakdown: Any, **options: Any) -> "DecompositionDisplay":
-        """Decompose the Brier score of the table of a result, or of a mapping of results.
-
-        Parameters
-        ----------
-        breakdown : MetricValue or Breakdown
-            Result of a metric, with its table.
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        DecompositionDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(
-            {name: result_table(each) for name, each in named_results(breakdown).items()}, **options
-        )
-
-    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "DecompositionDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Axes to draw in.
-        fig : Figure or SubFigure, optional
-            Figure to draw in, if `ax` is not given; by default a new one.
-
-        Returns
-        -------
-        DecompositionDisplay
-            This display; artists are attributes that end in ``_``.
-        """
-        self.ax_ = single_axes(ax, fig, (6.4, 4.8))
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
+        ax, ids, colours = self.ax_, canvas.ids_by_name(self.models), canvas.model_colours(len(self.models))
         self.points_: dict[str, Line2D] = {}
         self.crosses_: dict[str, list[Artist]] = {}
-        colours = model_colours(len(self.models))
-        for i, (name, each) in enumerate(self.models.items()):
-            x, y = each.parts.mcb, each.parts.dsc
-            if each.mcb is not None and each.dsc is not None:
-                cross = strokes([(each.mcb[0], y), (each.mcb[1], y)], [(x, each.dsc[0]), (x, each.dsc[1])])
-                self.crosses_[name] = shapes(
-                    self.ax_,
-                    [cross],
-                    f"decomposition-{self._ids[name]}-interval",
-                    facecolor="none",
-                    edgecolor=colours[i],
-                    linewidth=1.2,
-                    alpha=0.8,
-                )
-            (self.points_[name],) = self.ax_.plot(
-                x,
-                y,
-                ls="",
-                marker=MARKERS[i % len(MARKERS)],
-                ms=8,
-                color=colours[i],
-                zorder=4,
-                gid=f"decomposition-{self._ids[name]}-point",
-            )
+        for i, (name, model) in enumerate(self.models.items()):
+            x, y, gid = model.parts.mcb, model.parts.dsc, f"decomposition-{ids[name]}"
+            if model.mcb is not None and model.dsc is not None:
+                cross = canvas.strokes([(model.mcb[0], y), (model.mcb[1], y)], [(x, model.dsc[0]), (x, model.dsc[1])])
+                self.crosses_[name] = canvas.lines(ax, [cross], f"{gid}-interval", colours[i], 1.2, alpha=0.8)
+            marker: dict[str, Any] = {"ls": "", "marker": canvas.marker(i), "ms": 8}
+            (self.points_[name],) = ax.plot(x, y, color=colours[i], zorder=4, gid=f"{gid}-point", **marker)
         self._limits()
         self._draw_isolines()
         self._dress()
-        return self
 
     def _limits(self) -> None:
         x, y = self._reach("mcb"), self._reach("dsc")
@@ -214,9 +133,7 @@ class DecompositionDisplay:
 
     def _reach(self, part: str) -> tuple[float, float]:
         """Return the range of the drawn values, from 0 if the lowest is close to 0."""
-        values = [getattr(each.parts, part) for each in self.models.values()]
-        for each in self.models.values():
-            values += list(getattr(each, part) or ())
+        values = [v for m in self.models.values() for v in (getattr(m.parts, part), *(getattr(m, part) or ()))]
         low, high = min(values), max(values)
         return (0.0 if low < 0.5 * high or len(self.models) == 1 else low), high
 
@@ -230,21 +147,15 @@ class DecompositionDisplay:
         self.isolines_: list[Line2D] = []
         for score in np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step:
             ends = np.array([x0, x1])
-            self.isolines_ += self.ax_.plot(ends, ends + base - score, color=blend(0.3), lw=0.8, zorder=0.5)
+            self.isolines_ += self.ax_.plot(ends, ends + base - score, color=canvas.blend(0.3), lw=0.8, zorder=0.5)
             x = min(x1, y1 - base + score)  # where it leaves at the top or at the right
             if x0 + 0.04 * (x1 - x0) < x:
                 at_top = x < x1
-                self.ax_.annotate(
-                    f"{score + 0.0:.{max(0, int(np.ceil(-np.log10(step))))}f}",
-                    (x, x + base - score),
-                    (0, 2) if at_top else (3, 0),
-                    textcoords="offset points",
-                    ha="center" if at_top else "left",
-                    va="bottom" if at_top else "center",
-                    fontsize="x-small",
-                    color=blend(0.55),
-                    annotation_clip=False,
-                )
+                place = {"ha": "center" if at_top else "left", "va": "bottom" if at_top else "center"}
+                style: dict[str, Any] = {"fontsize": "x-small", "color": canvas.blend(0.55), "annotation_clip": False}
+                text = f"{score + 0.0:.{max(0, int(np.ceil(-np.log10(step))))}f}"
+                where = (x, x + base - score), (0, 2) if at_top else (3, 0)
+                self.ax_.annotate(text, *where, textcoords="offset points", **place, **style)
         self.ax_.set_xlim(x0, x1)
         self.ax_.set_ylim(y0, y1)
 
@@ -255,59 +166,32 @@ class DecompositionDisplay:
 
     def _dress(self) -> None:
         ax, unc = self.ax_, self._shared_uncertainty()
-        ax.set_xlabel("miscalibration, MCB (lower is better)")
-        ax.set_ylabel("discrimination, DSC (higher is better)")
-        ax.spines[["top", "right"]].set_visible(False)
+        canvas.dress(
+            ax, xlabel="miscalibration, MCB (lower is better)", ylabel="discrimination, DSC (higher is better)"
+        )
         if len(self.models) > 1:
-            legend(ax, list(self.points_.values()), [shorten(name) for name in self.points_])
-        lines = "lines: equal Brier scores" if unc is not None else "lines: equal Brier scores minus uncertainty"
-        if self.crosses_:
-            lines += f"; crosses: {100 * self.confidence_level:g} % CI"
-        known = "" if unc is None else f" ({unc:.4f})"
-        draw_title(ax, f"Brier = MCB - DSC + UNC{known}", lines, room=1.0)  # isolines have labels at the top
+            canvas.legend(ax, list(self.points_.values()), [canvas.shorten(name) for name in self.points_])
+        small = "lines: equal Brier scores" if unc is not None else "lines: equal Brier scores minus uncertainty"
+        small += f"; crosses: {100 * self.confidence_level:g} % CI" if self.crosses_ else ""
+        of_unc = "" if unc is None else f" ({unc:.4f})"
+        canvas.title(ax, f"Brier = MCB - DSC + UNC{of_unc}", small, room=1.0)  # isolines have labels at the top
         ax.locator_params(axis="x", nbins=5)
 
-    @property
-    def _ids(self) -> dict[str, str]:
-        return ids_by_name(self.models)
-
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per model.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        parts = [each.parts for each in self.models.values()]
+    def _columns(self) -> dict[str, Any]:
+        models = self.models.values()
         columns: dict[str, Any] = {"model": np.array(list(self.models), dtype=object)}
-        columns |= {part: np.array([getattr(p, part) for p in parts]) for part in ("mcb", "dsc", "unc", "brier")}
-        for part in ("mcb", "dsc"):
-            limits = [getattr(each, part) for each in self.models.values()]
+        columns |= {name: [getattr(model.parts, name) for model in models] for name in ("mcb", "dsc", "unc", "brier")}
+        for name in ("mcb", "dsc"):
+            limits = [getattr(model, name) for model in models]
             if None not in limits:
-                columns |= {
-                    f"{part}_low": np.array([a for a, _ in limits]),
-                    f"{part}_high": np.array([z for _, z in limits]),
-                }
-        return drawn_frame(columns, backend)
+                columns[f"{name}_low"], columns[f"{name}_high"] = zip(*limits, strict=True)
+        return columns
 
     def __repr__(self) -> str:
         described = [f"{name}: MCB {m.parts.mcb:.4f}, DSC {m.parts.dsc:.4f}" for name, m in self.models.items()]
-        return f"DecompositionDisplay({join_short(described)})"
+        return f"DecompositionDisplay({canvas.join_short(described)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         each = "; ".join(
             f"{'' if name == 'model' else name + ', '}miscalibration {m.parts.mcb:.4f}, "
             f"discrimination {m.parts.dsc:.4f}, Brier score {m.parts.brier:.4f}"

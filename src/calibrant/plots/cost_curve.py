@@ -23,10 +23,9 @@ from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.metric import has_bins
-from calibrant.plots._canvas import draw_title, ids_by_name, join_short, legend, shorten, single_axes, stacked_frame
-from calibrant.plots._inputs import named_results, predict_scores, read_tables, result_table, shared_metric
-from calibrant.plots._palette import DASHES, blend, model_colours
+from calibrant.plots import canvas
 from calibrant.tables.rows import RowOptions
+from calibrant.plots.display import ScoreDisplay, named_results, read_tables, result_table, shared_metric, stacked
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CostDisplay"]
@@ -45,7 +44,7 @@ class CostCurve:
 
 
 @dataclass(eq=False, repr=False)
-class CostDisplay:
+class CostDisplay(ScoreDisplay):
     r"""Expected calibration cost against the ratio of unit costs, C_u / C_o.
 
     The ratio of the unit cost of underestimation, C_u, to that of overestimation, C_o, is rarely known exactly. The
@@ -65,7 +64,7 @@ class CostDisplay:
     confidence_level : float
     figure_, ax_ : Figure, Axes
     lines_, bands_ : mappings of name to artists
-        With the id (gid) ``cost-<model>-line`` and ``cost-<model>-interval``.
+        With the id (gid) ``cost-<model>-line`` and ``cost-<model>-interval``. `data` has one row per model and ratio.
 
     See Also
     --------
@@ -80,6 +79,9 @@ class CostDisplay:
     >>> display.lines_["model"].get_ydata().round(3)
     array([0.15 , 0.175])
     """
+
+    _size = (6.4, 4.4)
+    _takes_several = True
 
     curves: Mapping[str, CostCurve]
     ratios: Floats
@@ -144,26 +146,6 @@ class CostDisplay:
         return cls(curves, asked, level).plot(ax=ax, fig=fig)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CostDisplay":
-        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier, or mapping of name to classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        CostDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
-
-    @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "CostDisplay":
         """Draw the costs of the table of a result, with the bins and the kind of cost of its metric.
 
@@ -205,117 +187,51 @@ class CostDisplay:
         over, under = _units(self.ratios)
         return over * self.curves[name].over + under * self.curves[name].under
 
-    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CostDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Axes to draw in.
-        fig : Figure or SubFigure, optional
-            Figure to draw in, if `ax` is not given; by default a new one.
-
-        Returns
-        -------
-        CostDisplay
-            This display; artists are attributes that end in ``_``.
-        """
-        self.ax_ = single_axes(ax, fig, (6.4, 4.4))
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
+        ax, ids, colours = self.ax_, canvas.ids_by_name(self.curves), canvas.model_colours(len(self.curves))
         self.lines_: dict[str, Line2D] = {}
         self.bands_: dict[str, Artist] = {}
-        colours = model_colours(len(self.curves))
         for i, (name, curve) in enumerate(self.curves.items()):
             if curve.low is not None and curve.high is not None:
-                self.bands_[name] = self.ax_.fill_between(
-                    self.ratios,
-                    curve.low,
-                    curve.high,
-                    color=colours[i],
-                    alpha=0.15,
-                    lw=0,
-                    gid=f"cost-{self._ids[name]}-interval",
-                )
-            (self.lines_[name],) = self.ax_.plot(
-                self.ratios,
-                self.values(name),
-                color=colours[i],
-                lw=1.8,
-                ls=DASHES[i % len(DASHES)],
-                marker="o" if self.ratios.size == 1 else None,
-                gid=f"cost-{self._ids[name]}-line",
-            )
-        self._dress()
-        return self
-
-    def _dress(self) -> None:
-        ax, low, high = self.ax_, self.ratios.min(), self.ratios.max()
+                style: dict[str, Any] = {"alpha": 0.15, "lw": 0, "gid": f"cost-{ids[name]}-interval"}
+                self.bands_[name] = ax.fill_between(self.ratios, curve.low, curve.high, color=colours[i], **style)
+            style = {"lw": 1.8, "ls": canvas.dash(i), "gid": f"cost-{ids[name]}-line"}
+            marker = "o" if self.ratios.size == 1 else None
+            (self.lines_[name],) = ax.plot(self.ratios, self.values(name), color=colours[i], marker=marker, **style)
+        low, high = float(self.ratios.min()), float(self.ratios.max())
+        ticks = _ticks(low, high)
         ax.set_xscale("log")
-        ticks = _ticks(float(low), float(high))
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xticks(ticks, [f"1 : {1 / t:.6g}" if t < 1 else f"{t:.6g} : 1" for t in ticks])
         if low < 1 < high:
-            ax.axvline(1, color=blend(0.4), lw=1, ls=(0, (4, 3)), zorder=0.5)
+            ax.axvline(1, **canvas.dashes(0.4, zorder=0.5))
         ax.set_ylim(bottom=0)
-        ax.set_xlabel("unit cost of underestimation : of overestimation")
-        ax.set_ylabel("expected calibration cost")
-        ax.spines[["top", "right"]].set_visible(False)
+        canvas.dress(ax, xlabel="unit cost of underestimation : of overestimation", ylabel="expected calibration cost")
         if len(self.curves) > 1:
-            legend(ax, list(self.lines_.values()), [shorten(name) for name in self.lines_])
-        small = "unit costs have the mean 1"
-        if self.bands_:
-            small += f"; bands: {100 * self.confidence_level:g} % CI"
-        draw_title(ax, "ECC by the ratio of unit costs", small)
+            canvas.legend(ax, list(self.lines_.values()), [canvas.shorten(name) for name in self.lines_])
+        bands = f"; bands: {100 * self.confidence_level:g} % CI" if self.bands_ else ""
+        canvas.title(ax, "ECC by the ratio of unit costs", f"unit costs have the mean 1{bands}")
 
-    @property
-    def _ids(self) -> dict[str, str]:
-        return ids_by_name(self.curves)
-
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per model and ratio.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        parts = []
+    def _columns(self) -> dict[str, Any]:
         over, under = _units(self.ratios)
+        parts = {}
         for name, curve in self.curves.items():
-            columns = {
-                "model": np.full(self.ratios.size, name, dtype=object),
-                "ratio": self.ratios,
-                "over": over,
-                "under": under,
-                "ecc": self.values(name),
-            }
+            parts[name] = {"ratio": self.ratios, "over": over, "under": under, "ecc": self.values(name)}
             if curve.low is not None and curve.high is not None:
-                columns |= {"low": curve.low, "high": curve.high}
-            parts.append(columns)
-        return stacked_frame(parts, backend)
+                parts[name] |= {"low": curve.low, "high": curve.high}
+        return stacked("model", parts)
 
     def __repr__(self) -> str:
-        return f"CostDisplay({join_short(list(self.curves))}; ratios {self.ratios[0]:.3g} to {self.ratios[-1]:.3g})"
+        return (
+            f"CostDisplay({canvas.join_short(list(self.curves))}; ratios {self.ratios[0]:.3g} to {self.ratios[-1]:.3g})"
+        )
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         costs = {name: self.values(name)[[0, -1]] for name in self.curves}
         each = "; ".join(f"{'' if n == 'model' else n + ' '}from {a:.4f} to {z:.4f}" for n, (a, z) in costs.items())
         best = ""
         if len(costs) > 1:
-            names, ends = list(costs), np.argmin(list(costs.values()), axis=0)
-            first, last = names[ends[0]], names[ends[1]]
+            first, last = (list(costs)[end] for end in np.argmin(list(costs.values()), axis=0))
             best = f"; lowest for {first} at both ends" if first == last else f"; lowest for {first}, then for {last}"
         return (
             f"Expected calibration cost, where underestimation costs {self.ratios[0]:g} to "

@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import FigureBase
-from matplotlib.lines import Line2D
 
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
@@ -15,14 +14,14 @@ from calibrant._support.formatting import p_text
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import ecce_test
 from calibrant.metrics.calibration_errors import Ecce, ecce
-from calibrant.plots._canvas import curve_indices, distinct_labels, draw_title, drawn_frame, single_axes
-from calibrant.plots._density import quantile
-from calibrant.plots._inputs import predict_scores, result_table
-from calibrant.plots._palette import blend, event_colour
-from calibrant.results.text import rows_text
-from calibrant.results.verdict import TestResult
+from calibrant.plots import canvas
 from calibrant.tables.rows import RowOptions
-from calibrant.tables.score_table import ScoreTable, read_score_table
+from calibrant.plots.display import ScoreDisplay
+from calibrant.plots.probability_axes import quantile
+from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.sizes import rows_text
+from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import read_score_table
 
 __all__ = ["CumulativeDisplay"]
 
@@ -30,7 +29,7 @@ _RUNS = 500  # of the curve, each drawn by at most four points
 
 
 @dataclass(eq=False, repr=False)
-class CumulativeDisplay:
+class CumulativeDisplay(ScoreDisplay):
     """Cumulative differences, in order of prediction: the curve whose extremes are ECCE.
 
     At a share of rows x the curve is the sum of (outcome - prediction) over the rows with the lowest predictions, over
@@ -50,7 +49,7 @@ class CumulativeDisplay:
         ``ecce_test(kind="mad")``; None where it does not exist (importance weights, scores of 0 and 1 only).
     ecce : Ecce
     figure_, ax_, curve_, band_, extremes_
-        After drawing.
+        After drawing; `data` has the points of the curve.
 
     See Also
     --------
@@ -63,6 +62,8 @@ class CumulativeDisplay:
     >>> display.curve_.get_ydata().round(3)
     array([ 0.   , -0.025,  0.025,  0.05 ])
     """
+
+    _size = (6.4, 4.4)
 
     table: ScoreTable
     band: Band
@@ -106,44 +107,6 @@ class CumulativeDisplay:
         band = cumulative_band(table, confidence_level=confidence_level)
         return cls(table, band, test, ecce(table)).plot(ax=ax, fig=fig)
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CumulativeDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        CumulativeDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
-
-    @classmethod
-    def from_breakdown(cls, breakdown: Any, **options: Any) -> "CumulativeDisplay":
-        """Draw the curve of the table of a result; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        breakdown : MetricValue or Breakdown
-            Result of a metric, with its table.
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        CumulativeDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(result_table(breakdown), **options)
-
     def points(self) -> tuple[Floats, Floats, Floats]:
         """Return share of rows, cumulative difference and score, at 0 and after each distinct score.
 
@@ -157,58 +120,27 @@ class CumulativeDisplay:
         curve = np.concatenate([[0.0], np.cumsum(t.k - t.n * t.score)]) / t.size
         return share, curve, np.concatenate([t.score[:1], t.score])
 
-    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CumulativeDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Axes to draw in.
-        fig : Figure or SubFigure, optional
-            Figure to draw in, if `ax` is not given; by default a new one.
-
-        Returns
-        -------
-        CumulativeDisplay
-            This display; artists are attributes that end in ``_``.
-        """
-        share, curve, _ = self.points()
-        kept = curve_indices(curve, _RUNS)
-        self.ax_ = single_axes(ax, fig, (6.4, 4.4))
-        self.figure_ = self.ax_.figure
-        reach = float(self.band.high[0])
-        self.band_: PolyCollection = self.ax_.fill_between(
-            [0, 1], [-reach, -reach], [reach, reach], color=blend(0.5), alpha=0.2, lw=0, gid="cumulative-band"
-        )
-        self.ax_.axhline(0, color=blend(0.45), lw=1, ls=(0, (4, 3)))
-        (self.curve_,) = self.ax_.plot(share[kept], curve[kept], color=event_colour(), lw=1.6, gid="cumulative-curve")
-        low, high = int(np.argmin(curve)), int(np.argmax(curve))
-        self.extremes_: Line2D
-        (self.extremes_,) = self.ax_.plot(
-            share[[low, high]],
-            curve[[low, high]],
-            ls="",
-            marker="o",
-            ms=5,
-            color=event_colour(),
-            clip_on=False,
-            gid="cumulative-extremes",
-        )
-        self._dress()
-        return self
-
-    def _dress(self) -> None:
-        ax = self.ax_
+    def _draw(self) -> None:
+        ax, (share, curve, _) = self.ax_, self.points()
+        kept, reach, colour = canvas.curve_indices(curve, _RUNS), float(self.band.high[0]), canvas.event_colour()
+        style: dict[str, Any] = {"color": canvas.blend(0.5), "alpha": 0.2, "lw": 0, "gid": "cumulative-band"}
+        self.band_: PolyCollection = ax.fill_between([0, 1], [-reach, -reach], [reach, reach], **style)
+        ax.axhline(0, **canvas.dashes())
+        (self.curve_,) = ax.plot(share[kept], curve[kept], color=colour, lw=1.6, gid="cumulative-curve")
+        ends = [int(np.argmin(curve)), int(np.argmax(curve))]
+        style = {"ls": "", "marker": "o", "ms": 5, "color": colour, "clip_on": False, "gid": "cumulative-extremes"}
+        (self.extremes_,) = ax.plot(share[ends], curve[ends], **style)
         shares = np.linspace(0, 1, 6)
-        scores = distinct_labels(np.array([quantile(self.table, s) for s in shares]))
-        ax.set_xlim(0, 1)
+        scores = canvas.distinct_labels(np.array([quantile(self.table, s) for s in shares]))
+        canvas.dress(ax, xlim=(0, 1), ylabel="sum of (outcome - prediction) / rows")
         ax.set_xticks(shares, [f"{100 * share:.0f} %\n{score}" for share, score in zip(shares, scores, strict=True)])
         ax.set_xlabel("share of rows, and prediction at that share")
-        ax.set_ylabel("sum of (outcome - prediction) / rows")
-        ax.spines[["top", "right"]].set_visible(False)
-        p = "" if self.test is None else f", {p_text(self.pvalue)}"
         small = f"grey: {100 * self.band.level:g} % null range of the curve"
-        draw_title(ax, f"ECCE-MAD = {self.ecce.mad:.4f}{p}", small)
+        canvas.title(ax, self._value_text, small)
+
+    @property
+    def _value_text(self) -> str:
+        return f"ECCE-MAD = {self.ecce.mad:.4f}{'' if self.test is None else f', {p_text(self.pvalue)}'}"
 
     @property
     def pvalue(self) -> float:
@@ -218,38 +150,16 @@ class CumulativeDisplay:
         by_draws = self.test.resampling_pvalue
         return self.test.pvalue if by_draws is None else by_draws
 
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values: the points of the curve, and the band.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
+    def _columns(self) -> dict[str, Any]:
         share, curve, score = self.points()
-        kept = curve_indices(curve, _RUNS)
-        reach = float(self.band.high[0])
-        columns = {"share": share[kept], "score": score[kept], "difference": curve[kept]}
-        sides = {"band_low": np.full(kept.size, -reach), "band_high": np.full(kept.size, reach)}
-        return drawn_frame(columns | sides, backend)
+        kept, reach = canvas.curve_indices(curve, _RUNS), float(self.band.high[0])
+        limits = {"band_low": np.full(kept.size, -reach), "band_high": np.full(kept.size, reach)}
+        return {"share": share[kept], "score": score[kept], "difference": curve[kept], **limits}
 
     def __repr__(self) -> str:
-        p = "" if self.test is None else f", {p_text(self.pvalue)}"
-        return f"CumulativeDisplay(ECCE-MAD = {self.ecce.mad:.4f}{p}, {rows_text(self.table)})"
+        return f"CumulativeDisplay({self._value_text}, {rows_text(self.table)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         share, curve, score = self.points()
         far = int(np.argmax(np.abs(curve)))
         leaves = "leaves" if self.ecce.mad > float(self.band.high[0]) else "lies inside"

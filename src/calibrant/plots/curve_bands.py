@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Self, TypeAlias, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -16,19 +15,10 @@ from calibrant._support.arrays import runs_text
 from calibrant._support.errors import InputError
 from calibrant.inference.curves.belts import CalibrationBelt, calibration_belt
 from calibrant.inference.curves.calibration_curves import CalibrationCurve, calibration_curve
-from calibrant.plots._canvas import (
-    Axis,
-    Scale,
-    ids_by_name,
-    join_short,
-    legend_above,
-    shorten,
-    single_axes,
-    stacked_frame,
-)
-from calibrant.plots._inputs import display_names, predict_scores
-from calibrant.plots._palette import DASHES, blend, model_colours
+from calibrant.plots import canvas
 from calibrant.tables.rows import RowOptions
+from calibrant.plots.display import ScoreDisplay, display_names, stacked
+from calibrant.plots.probability_axes import Axis, Scale
 
 __all__ = ["CalibrationCurveDisplay"]
 
@@ -37,7 +27,7 @@ _METHODS = ("spline", "local", "isotonic", "belt")
 
 
 @dataclass(eq=False, repr=False)
-class CalibrationCurveDisplay:
+class CalibrationCurveDisplay(ScoreDisplay):
     """Calibration curves with their confidence bands, beside the diagonal of a calibrated model.
 
     The widest band of each curve is the lightest: the simultaneous band, and inside it the pointwise one, or the belts
@@ -52,7 +42,8 @@ class CalibrationCurveDisplay:
     scale : {"linear", "log", "logit"}, optional
         See `plot`.
     figure_, ax_, lines_, bands_
-        After drawing; `lines_` and `bands_` map names to artists with the id (gid) ``curve-<name>``.
+        After drawing; `lines_` and `bands_` map names to artists with the id (gid) ``curve-<name>``. `data` has one row
+        per curve and point, with the limits of its widest band.
 
     See Also
     --------
@@ -68,6 +59,8 @@ class CalibrationCurveDisplay:
     >>> list(display.curves)
     ['spline', 'belt']
     """
+
+    _takes_several = True
 
     curves: Mapping[str, Curve]
     scale: Scale | None = None
@@ -97,8 +90,8 @@ class CalibrationCurveDisplay:
         Parameters
         ----------
         y_true, y_prob : columns
-            Outcomes and predicted probabilities; or one `ScoreTable`. A mapping of name to predictions draws several
-            models.
+            Outcomes and predicted probabilities, or a mapping of name to predictions for several models; or one
+            `ScoreTable`, or a mapping of them.
         method : {"spline", "local", "isotonic", "belt"}, or several of them
         cluster : column, optional
             Rows of one cluster may depend on each other.
@@ -115,43 +108,26 @@ class CalibrationCurveDisplay:
             The display, drawn; its attribute ``figure_`` is the figure.
         """
         methods = [method] if isinstance(method, str) else list(method)
-        models = y_prob if isinstance(y_prob, Mapping) else {name or "model": y_prob}
+        models = {name or "model": (y_true, y_prob)}
+        if isinstance(y_true, Mapping):
+            models = {model: (table, None) for model, table in y_true.items()}
+        elif isinstance(y_prob, Mapping):
+            models = {model: (y_true, scores) for model, scores in y_prob.items()}
         if len(methods) > 1 and len(models) > 1:
             raise InputError(
                 f"method must be one method with several models; got {methods}.",
                 hint="Draw several models by one method, or one model by several.",
                 argument="method",
             )
-        curves = {}
-        for model, scores in models.items():
-            for each in methods:
-                fitted = _fit(each, y_true, scores, {"cluster": cluster, **rows}, confidence_level)
-                curves[each if len(methods) > 1 else model] = fitted
+        options = {"cluster": cluster, **rows}
+        curves = {
+            chosen if len(methods) > 1 else model: _fit(chosen, *columns, options, confidence_level)
+            for model, columns in models.items()
+            for chosen in methods
+        }
         return cls(curves, scale).plot(ax=ax, fig=fig)
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CalibrationCurveDisplay":
-        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier, or mapping of name to classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        CalibrationCurveDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
-
-    def plot(
-        self, *, ax: Axes | None = None, fig: FigureBase | None = None, scale: Scale | None = None
-    ) -> "CalibrationCurveDisplay":
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None, scale: Scale | None = None) -> Self:
         """Draw in `ax`, in `fig`, or in a new figure.
 
         Parameters
@@ -171,18 +147,18 @@ class CalibrationCurveDisplay:
         """
         self.scale = self.scale if scale is None else scale
         axis = self._axis()
-        self.ax_ = single_axes(ax, fig, (6.0, 6.0))
+        self.ax_ = canvas.single_axes(ax, fig, (6.0, 6.0))
         self.figure_ = self.ax_.figure
         axis.apply(self.ax_.xaxis)
         axis.apply(self.ax_.yaxis)
         ends = [axis.low, axis.high]
         earlier = [line for line in self.ax_.lines if str(line.get_gid()).startswith("curve-")]
-        (self.diagonal_,) = self.ax_.plot(ends, ends, color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=1)
+        (self.diagonal_,) = self.ax_.plot(ends, ends, **canvas.dashes(zorder=1))
         self.lines_: dict[str, Line2D] = {}
         self.bands_: dict[str, list[Artist]] = {}
-        colours = model_colours(len(earlier) + len(self.curves))[len(earlier) :]
-        for i, ((name, curve), colour) in enumerate(zip(self.curves.items(), colours, strict=True)):
-            self._draw(name, curve, colour, i + len(earlier), axis)
+        colours = canvas.model_colours(len(earlier) + len(self.curves))[len(earlier) :]
+        for i, (name, colour) in enumerate(zip(self.curves, colours, strict=True), start=len(earlier)):
+            self._draw_curve(name, colour, i, len(earlier), axis)
         self._dress(colours, earlier)
         return self
 
@@ -192,47 +168,39 @@ class CalibrationCurveDisplay:
         inner = [curve.score[1:-1] if curve.score.size > 2 else curve.score for curve in every]
         return Axis.fitting(self.scale or ("logit" if crowded else "linear"), inner)
 
-    def _draw(self, name: str, curve: Curve, colour: str, number: int, axis: Axis) -> None:
-        # Further curves in the same axes have further ids.
-        first = number - list(self.curves).index(name)
-        gid, shown = (
-            f"curve-{ids_by_name(self.curves)[name]}" + (f"-{first}" if first else ""),
-            axis.contains(curve.score),
-        )
-        x, step = curve.score[shown], curve.method == "isotonic"
-        several = len(self.curves) > 1 or number > 0
-        bands: list[PolyCollection] = []
-        for low, high in curve.bands.values():
-            style: dict[str, Any] = {"color": colour, "alpha": 0.14 if several else 0.2, "lw": 0, "zorder": 0.8}
-            place, ends = x, (axis.inside(low[shown]), axis.inside(high[shown]))
+    def _draw_curve(self, name: str, colour: str, number: int, first: int, axis: Axis) -> None:
+        """Draw a curve and its bands; `number` counts all curves of the axes, `first` those of earlier displays."""
+        curve, gid = self.curves[name], f"curve-{canvas.ids_by_name(self.curves)[name]}{f'-{first}' if first else ''}"
+        shown = axis.contains(curve.score)
+        x, y, step = curve.score[shown], axis.inside(curve.estimate[shown]), curve.method == "isotonic"
+        alpha = 0.14 if len(self.curves) > 1 or number > 0 else 0.2
+        self.bands_[name] = []
+        for i, limits in enumerate(curve.bands.values()):
+            place, (low, high) = x, (axis.inside(limit[shown]) for limit in limits)
             if step and x.size > 1:  # between two points a rising curve lies above the lower limit of the first
-                place = np.repeat(x, 2)[1:-1]
-                ends = np.repeat(ends[0][:-1], 2), np.repeat(ends[1][1:], 2)
-            bands.append(self.ax_.fill_between(place, *ends, gid=f"{gid}-band-{len(bands)}", **style))
-        self.bands_[name] = list(bands)
-        dash = DASHES[number % len(DASHES)]
-        y = axis.inside(curve.estimate[shown])
-        style = {"color": colour, "lw": 1.8, "ls": dash, "gid": gid, "zorder": 3}
-        style["label"] = _label(curve) if name == "model" else shorten(name)
-        (self.lines_[name],) = self.ax_.plot(x, y, drawstyle="steps-post" if step else "default", **style)
+                place, low, high = np.repeat(x, 2)[1:-1], np.repeat(low[:-1], 2), np.repeat(high[1:], 2)
+            style: dict[str, Any] = {"alpha": alpha, "lw": 0, "zorder": 0.8, "gid": f"{gid}-band-{i}"}
+            self.bands_[name].append(self.ax_.fill_between(place, low, high, color=colour, **style))
+        style = {"lw": 1.8, "ls": canvas.dash(number), "gid": gid, "zorder": 3}
+        style |= {"label": _label(curve) if name == "model" else canvas.shorten(name)}
+        steps = "steps-post" if step else "default"
+        (self.lines_[name],) = self.ax_.plot(x, y, color=colour, drawstyle=steps, **style)
 
     def _dress(self, colours: list[str], earlier: list[Line2D]) -> None:
-        self.ax_.set_xlabel("predicted probability")
-        self.ax_.set_ylabel("event rate")
-        self.ax_.set_aspect("equal")
-        self.ax_.spines[["top", "right"]].set_visible(False)
+        canvas.dress(self.ax_, xlabel="predicted probability", ylabel="event rate", aspect="equal")
         drawn = [*earlier, *self.lines_.values()]
         handles: list[Any] = [
-            Line2D([], [], color=line.get_color(), lw=1.8, ls=DASHES[i % len(DASHES)]) for i, line in enumerate(drawn)
+            Line2D([], [], color=line.get_color(), lw=1.8, ls=canvas.dash(i)) for i, line in enumerate(drawn)
         ]
         single = len(drawn) == 1
         labels = [_label(next(iter(self.curves.values())))] if single else [str(line.get_label()) for line in drawn]
         bands = list(dict.fromkeys(label for curve in self.curves.values() for label in curve.bands))
-        shade = colours[0] if single else blend(0.5)
+        shade = colours[0] if single else canvas.blend(0.5)
         for i, label in enumerate(bands if single else bands[:1]):
             handles.append(Patch(color=shade, alpha=0.2 + 0.2 * i, lw=0))
             labels.append(label if single or len(bands) == 1 else "confidence bands")
-        legend_above(self.ax_, self._title() if single else "Calibration curves", handles, labels, reach=1.2)
+        title = self._title() if single else "Calibration curves"
+        canvas.legend_above(self.ax_, title, handles, labels, reach=1.2)
 
     def _title(self) -> str:
         if len(self.curves) > 1:
@@ -242,47 +210,25 @@ class CalibrationCurveDisplay:
         test = f", p = {curve.pvalue:.2g}" if isinstance(curve, CalibrationBelt) else ""
         return f"{who}, ICI = {curve.errors.ici:.3g}{test}"
 
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values: one row per curve and point, with the limits of its widest band.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        parts = []
+    def _columns(self) -> dict[str, Any]:
+        parts = {}
         for name, curve in self.curves.items():
             low, high = next(iter(curve.bands.values()))
-            names = np.full(curve.score.size, name, dtype=object)
-            columns = {"curve": names, "score": curve.score, "estimate": curve.estimate}
-            parts.append(columns | {"low": low, "high": high})
-        return stacked_frame(parts, backend)
+            parts[name] = {"score": curve.score, "estimate": curve.estimate, "low": low, "high": high}
+        return stacked("curve", parts)
 
     def __repr__(self) -> str:
         described = [f"{name}: {_label(curve)}" for name, curve in self.curves.items()]
-        return f"CalibrationCurveDisplay({join_short(described)})"
+        return f"CalibrationCurveDisplay({canvas.join_short(described)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         parts = []
         for name, curve in self.curves.items():
-            low, high = next(iter(curve.bands.values()))
+            band, (low, high) = next(iter(curve.bands.items()))
             outside = (curve.diagonal < low) | (curve.diagonal > high)
             where = "contains the diagonal"
             if outside.any():
                 where = f"excludes the diagonal at {runs_text(curve.score, outside)}"
-            band = next(iter(curve.bands))
             who = "" if name == "model" else f"{name}, "
             parts.append(f"{who}{_label(curve)} with ICI {curve.errors.ici:.3g}, whose {band} {where}")
         return f"Calibration curves: {'; '.join(parts)}."

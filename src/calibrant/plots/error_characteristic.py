@@ -14,19 +14,8 @@ from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
 from calibrant.metrics.point import RECCurve, rec_curve
 from calibrant.metrics.point_costs import quantile
-from calibrant.plots._canvas import (
-    curve_indices,
-    draw_title,
-    ids_by_name,
-    join_short,
-    legend,
-    legend_above,
-    shorten_distinct,
-    single_axes,
-    stacked_frame,
-)
-from calibrant.plots._inputs import display_names
-from calibrant.plots._palette import DASHES, blend, model_colours
+from calibrant.plots import canvas
+from calibrant.plots.display import AxesDisplay, display_names, predict_numbers, stacked
 from calibrant.tables.mean_table import MeanTable, read_mean_table
 from calibrant.tables.rows import WeightOptions
 
@@ -39,7 +28,7 @@ _LONGEST = 3.0  # the axis ends at this multiple of the tolerance of 95 % of row
 
 
 @dataclass(eq=False, repr=False)
-class RECDisplay:
+class RECDisplay(AxesDisplay):
     """Regression error characteristic: for each tolerance the share of rows whose error is at most that.
 
     The counterpart of the ROC curve (Bi and Bennett, 2003). Curves further up and left are better. The area over a
@@ -53,8 +42,9 @@ class RECDisplay:
     curves : dict of name to RECCurve
     reference : RECCurve or None
         Of the best constant prediction.
-    figure_, ax_
+    figure_, ax_ : Figure, Axes
     lines_ : dict of name to line
+        `data` has one row per model and error that occurs.
     reference_ : Line2D or None
 
     See Also
@@ -129,10 +119,8 @@ class RECDisplay:
             The display, drawn.
         """
         several = estimator if isinstance(estimator, Mapping) else {"model": estimator}
-        for each in several.values():
-            if not hasattr(each, "predict"):
-                raise InputError(f"{type(each).__name__} has no predict.", argument="estimator")
-        return cls.from_predictions(y, {name: each.predict(X) for name, each in several.items()}, **options)
+        predictions = {name: predict_numbers(each, X) for name, each in several.items()}
+        return cls.from_predictions(y, predictions, **options)
 
     @classmethod
     def from_curve(cls, curve: Any, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RECDisplay":
@@ -172,46 +160,28 @@ class RECDisplay:
         usual = max(curve.needed(0.95) for curve in self._all())
         return (min(largest, _LONGEST * usual) if usual > 0 else largest) or 1.0
 
-    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RECDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Axes to draw in.
-        fig : Figure or SubFigure, optional
-            Figure to draw in, if `ax` is not given; by default a new one.
-
-        Returns
-        -------
-        RECDisplay
-            This display; artists are attributes that end in ``_``.
-        """
-        self.ax_ = single_axes(ax, fig, (6.4, 4.8))
-        self.figure_ = self.ax_.figure
-        ids = ids_by_name(list(self.curves))
+    def _draw(self) -> None:
+        ax, ids, colours = self.ax_, canvas.ids_by_name(self.curves), canvas.model_colours(len(self.curves))
         self.reference_: Line2D | None = None
         if self.reference is not None:
-            self.reference_ = self._line(
-                self.reference, gid="rec-reference", color=blend(0.6), lw=1, ls=(0, (4, 3)), zorder=1.5
-            )
+            self.reference_ = self._line(self.reference, gid="rec-reference", **canvas.dashes(0.6, zorder=1.5))
         self.lines_: dict[str, Line2D] = {}
         for i, (name, curve) in enumerate(self.curves.items()):
-            style = {"color": model_colours(len(self.curves))[i], "ls": DASHES[i // 6 % len(DASHES)]}
-            self.lines_[name] = self._line(curve, gid=f"rec-{ids[name]}", lw=1.8, **style)
-        self.ax_.set_xlim(0, 1.02 * self._end())
-        self.ax_.set_ylim(0, 1.01)
-        self.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-        self.ax_.set_xlabel(f"tolerance ({self._loss} error)")
-        self.ax_.set_ylabel("share of rows within it")
-        self.ax_.spines[["top", "right"]].set_visible(False)
+            dash = canvas.dash(i // 6)
+            self.lines_[name] = self._line(curve, gid=f"rec-{ids[name]}", lw=1.8, color=colours[i], ls=dash)
+        canvas.dress(ax, xlim=(0, 1.02 * self._end()), ylim=(0, 1.01), xlabel=f"tolerance ({self._loss} error)")
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        ax.set_ylabel("share of rows within it")
         lines, labels = self._entries()
+        needed = [curve.needed(_SHARE) for curve in self.curves.values()]
+        span = f"{needed[0]:.3g}" if len(needed) == 1 else f"{min(needed):.3g} to {max(needed):.3g}"
+        title = f"{100 * _SHARE:g} % of rows have an error of at most {span}"
+        small = f"legend: area over the curve (mean {self._loss} error)"
         if len(labels) > _MOST_INSIDE:
-            legend_above(self.ax_, f"{self._title()}; {self._note()}", lines, labels)
+            canvas.legend_above(ax, f"{title}; {small}", lines, labels)
         else:
-            legend(self.ax_, lines, labels, loc="lower right")
-            draw_title(self.ax_, self._title(), self._note())
-        return self
+            canvas.legend(ax, lines, labels, loc="lower right")
+            canvas.title(ax, title, small)
 
     def _line(self, curve: RECCurve, **style: Any) -> Line2D:
         x, y = _corners(curve, 1.02 * self._end())
@@ -220,7 +190,7 @@ class RECDisplay:
 
     def _entries(self) -> tuple[list[Line2D], list[str]]:
         """Return the lines and the labels of the legend, with the area over each curve."""
-        lines, names = list(self.lines_.values()), shorten_distinct(list(self.curves), 24)
+        lines, names = list(self.lines_.values()), canvas.shorten_distinct(list(self.curves), 24)
         labels = [f"{name}: {curve.area_over:.4g}" for name, curve in zip(names, self.curves.values(), strict=True)]
         if self.reference is not None and self.reference_ is not None:
             middle = "median" if self._loss == "absolute" else "mean"
@@ -228,50 +198,15 @@ class RECDisplay:
             labels.append(f"{middle} outcome: {self.reference.area_over:.4g}")
         return lines, labels
 
-    def _title(self) -> str:
-        needed = [curve.needed(_SHARE) for curve in self.curves.values()]
-        span = f"{needed[0]:.3g}" if len(needed) == 1 else f"{min(needed):.3g} to {max(needed):.3g}"
-        return f"{100 * _SHARE:g} % of rows have an error of at most {span}"
-
-    def _note(self) -> str:
-        name = "mean absolute error" if self._loss == "absolute" else "mean squared error"
-        return f"legend: area over the curve ({name})"
-
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the points of the curves, one row per model and error that occurs.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        parts = [
-            {
-                "model": np.full(curve.tolerance.size, name, dtype=object),
-                "tolerance": curve.tolerance,
-                "accuracy": curve.accuracy,
-            }
-            for name, curve in self.curves.items()
-        ]
-        return stacked_frame(parts, backend)
+    def _columns(self) -> dict[str, Any]:
+        parts = {name: {"tolerance": c.tolerance, "accuracy": c.accuracy} for name, c in self.curves.items()}
+        return stacked("model", parts)
 
     def __repr__(self) -> str:
         areas = [f"{name}: area over the curve {curve.area_over:.4g}" for name, curve in self.curves.items()]
-        return f"RECDisplay({join_short(areas, 2)})"
+        return f"RECDisplay({canvas.join_short(areas, 2)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         areas = "; ".join(f"{name} {curve.area_over:.4g}" for name, curve in self.curves.items())
         return f"Share of rows within each tolerance of the {self._loss} error; area over the curve: {areas}."
 
@@ -286,7 +221,7 @@ def _constant(table: MeanTable, loss: str) -> MeanTable:
 
 def _corners(curve: RECCurve, end: float) -> tuple[Floats, Floats]:
     """Return the points of the steps, from 0 to the end of the axis; of long curves some."""
-    shown = curve_indices(curve.accuracy, _MOST_POINTS)
+    shown = canvas.curve_indices(curve.accuracy, _MOST_POINTS)
     x, y = curve.tolerance[shown], curve.accuracy[shown]
     inside = x <= end
     x, y = x[inside], y[inside]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from numbers import Real
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -15,20 +15,8 @@ from matplotlib.patches import Patch
 
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
-from calibrant.evaluation.evaluate import evaluate
-from calibrant.kinds.log_odds import NAME
-from calibrant.plots._canvas import (
-    drawn_frame,
-    legend_above,
-    rectangle,
-    shapes,
-    shorten,
-    single_axes,
-    strokes,
-    unique_ids,
-)
-from calibrant.plots._inputs import display_names, named_results, predict_scores, result_table, shared_metric
-from calibrant.plots._palette import REJECTED, blend, model_colours
+from calibrant.plots import canvas
+from calibrant.plots.display import ScoreDisplay, display_names, named_results, result_table, shared_metric
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.text import n_rows, rows_text
 from calibrant.results.uncertainty import MetricResult
@@ -42,7 +30,7 @@ _MOST_LABELS = 12  # along a horizontal axis
 
 
 @dataclass(eq=False, repr=False)
-class GroupDisplay:
+class GroupDisplay(ScoreDisplay):
     """One metric per group: its value with a confidence interval, and its null range.
 
     Groups are listed from top to bottom, days from left to right. The grey bar of a group is the null range; it is wide
@@ -57,12 +45,13 @@ class GroupDisplay:
     evaluation : Evaluation
         With groups.
     metric : str
-        Name of one of its metrics.
+        Name of one of its metrics; by default the first one.
     most : int or None
         Draw at most this number of groups, the worst ones; None for all.
     figure_, ax_ : Figure, Axes
     points_, intervals_, bands_ : lists of artists
         One per group, with the id (gid) ``group-<name>-<part>``; none where an interval or a null range is undefined.
+        `data` has one row per group.
 
     See Also
     --------
@@ -82,7 +71,7 @@ class GroupDisplay:
     """
 
     evaluation: Evaluation
-    metric: str = NAME
+    metric: str = ""
     most: int | None = None
 
     def __post_init__(self) -> None:
@@ -93,6 +82,7 @@ class GroupDisplay:
                 argument="by",
             )
         names = list(self.evaluation.metrics)
+        self.metric = self.metric or names[0]
         if self.metric not in names:
             raise InputError(
                 f"metric must be one of {', '.join(names)}; got {self.metric!r}.",
@@ -107,7 +97,7 @@ class GroupDisplay:
         y_prob: Any = None,
         *,
         by: Any = None,
-        metric: str = NAME,
+        metric: str = "",
         along: Along | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
@@ -121,8 +111,8 @@ class GroupDisplay:
             Outcomes and predicted probabilities; or a mapping of group to `ScoreTable`.
         by : column
             Group, or day, of each row.
-        metric : str, default="log-odds error"
-            Name of the metric to draw.
+        metric : str, optional
+            Name of the metric to draw; by default the first one.
         along, ax, fig
             See `plot`.
         **options
@@ -133,29 +123,11 @@ class GroupDisplay:
         GroupDisplay
             The display, drawn; its attribute ``figure_`` is the figure.
         """
+        from calibrant.evaluation.evaluate import evaluate
+
         return cls.from_evaluation(
             evaluate(y_true, y_prob, by=by, **options), metric=metric, along=along, ax=ax, fig=fig
         )
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "GroupDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        GroupDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Mapping[Any, Any], **options: Any) -> "GroupDisplay":
@@ -187,7 +159,7 @@ class GroupDisplay:
         cls,
         evaluation: Evaluation,
         *,
-        metric: str = NAME,
+        metric: str = "",
         along: Along | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
@@ -198,8 +170,8 @@ class GroupDisplay:
         ----------
         evaluation : Evaluation
             Evaluation with groups.
-        metric : str, default="log-odds error"
-            Name of the metric to draw.
+        metric : str, optional
+            Name of the metric to draw; by default the first one.
         along, ax, fig
             See `plot`.
 
@@ -220,9 +192,7 @@ class GroupDisplay:
             return {name: groups[name][self.metric] for name in worst[: self.most]}
         return {name: groups[name][self.metric] for name in (sorted(names) if self._is_ordered else names)}
 
-    def plot(
-        self, *, along: Along | None = None, ax: Axes | None = None, fig: FigureBase | None = None
-    ) -> "GroupDisplay":
+    def plot(self, *, along: Along | None = None, ax: Axes | None = None, fig: FigureBase | None = None) -> Self:
         """Draw in `ax`, in `fig`, or in a new figure.
 
         Parameters
@@ -244,20 +214,23 @@ class GroupDisplay:
             raise InputError(f"along must be 'x' or 'y'; got {along!r}.", argument="along", value=along)
         upright = (along or self._usual()) == "y"
         lines = self.lines
-        size = (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0)
-        self.ax_ = single_axes(ax, fig, size)
-        self.figure_ = self.ax_.figure
+        self.ax_ = ax = canvas.single_axes(ax, fig, (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0))
+        self.figure_ = ax.figure
         self._limits = _span(list(lines.values()))
-        ids, places = unique_ids(lines), self._places(upright)
-        significant = [self.evaluation.groups[name].is_significant for name in lines]
-        boxes = [self._box(at, each, upright) for at, each in zip(places, lines.values(), strict=True)]
-        bars = [self._bar(at, each, upright) for at, each in zip(places, lines.values(), strict=True)]
-        self.bands_ = self._each("band", ids, boxes)
-        self.intervals_ = self._each("interval", ids, bars)
+        ids, places = canvas.unique_ids(lines), self._places(upright)
+        drawn = list(zip(ids, places, lines.items(), strict=True))
+        self.bands_: list[Artist] = []
+        self.intervals_: list[Artist] = []
         self.points_: list[Line2D] = []
-        for at, each, beyond, name in zip(places, lines.values(), significant, ids, strict=True):
-            self.points_ += self._point(at, each, beyond, upright, f"group-{name}-point")
-        self._dress(upright, places, lines, significant)
+        for id_, at, (_, line) in drawn:
+            style = {"facecolor": canvas.blend(0.16), "linewidth": 0}
+            self.bands_ += canvas.shapes(ax, [self._box(at, line, upright)], f"group-{id_}-band", **style)
+        for id_, at, (_, line) in drawn:
+            bar = self._bar(at, line, upright)
+            self.intervals_ += canvas.lines(ax, [bar], f"group-{id_}-interval", canvas.blend(0.75), 1.4)
+        for id_, at, (name, line) in drawn:
+            self.points_ += self._point(name, at, line, upright, f"group-{id_}-point")
+        self._dress(upright, places, lines)
         return self
 
     def _places(self, upright: bool) -> list[float]:
@@ -271,17 +244,14 @@ class GroupDisplay:
             return [float(i) for i in range(count)]
         return [float(at) for at in (values - values[0]) / gaps.min()]
 
-    def _point(self, at: float, each: MetricResult, beyond: bool, upright: bool, gid: str) -> list[Line2D]:
+    def _point(self, name: Any, at: float, line: MetricResult, upright: bool, gid: str) -> list[Line2D]:
         """Draw a point at the value; an infinite value is a triangle at the end of the axis."""
-        low, high = self._limits
-        value = float(np.clip(each.value, low, high))
+        value = float(np.clip(line.value, *self._limits))
         away = {1: ">" if upright else "^", -1: "<" if upright else "v"}
-        marker = "o" if np.isfinite(each.value) else away[int(np.sign(each.value))]
-        edge = REJECTED if beyond else model_colours(1)[0]
-        face = REJECTED if beyond else self.ax_.get_facecolor()
-        place = (value, at) if upright else (at, value)
-        style: dict[str, Any] = {"ms": 6, "mfc": face, "mec": edge, "mew": 1.4, "clip_on": marker == "o"}
-        return self.ax_.plot(*place, ls="", marker=marker, zorder=4, gid=gid, **style)
+        style = canvas.point(self.ax_, significant=self.evaluation.groups[name].is_significant)
+        if not np.isfinite(line.value):
+            style |= {"marker": away[int(np.sign(line.value))], "clip_on": False}
+        return self.ax_.plot(*((value, at) if upright else (at, value)), gid=gid, **style)
 
     @property
     def _has_dates(self) -> bool:
@@ -296,144 +266,104 @@ class GroupDisplay:
     def _usual(self) -> Along:
         return "x" if self._is_ordered or len(self.lines) > _MOST_NAMES else "y"
 
-    def _each(self, part: str, names: list[str], paths: list[Any]) -> list[Artist]:
-        style: dict[str, Any] = {"facecolor": blend(0.16), "linewidth": 0}
-        if part == "interval":
-            style = {"facecolor": "none", "edgecolor": blend(0.75), "linewidth": 1.4}
-        found: list[Artist] = []
-        for name, path in zip(names, paths, strict=True):
-            found += shapes(self.ax_, [path], f"group-{name}-{part}", **style)
-        return found
-
     @staticmethod
-    def _box(place: float, each: MetricResult, upright: bool) -> Any:
-        n, half = each.null, 0.36
-        if np.isnan([n.low, n.high]).any():
+    def _box(place: float, line: MetricResult, upright: bool) -> Any:
+        low, high, half = line.null.low, line.null.high, 0.36
+        if np.isnan([low, high]).any():
             return None
         if upright:
-            return rectangle(n.low, n.high, place - half, place + half)
-        return rectangle(place - half, place + half, n.low, n.high)
+            return canvas.rectangle(low, high, place - half, place + half)
+        return canvas.rectangle(place - half, place + half, low, high)
 
-    def _bar(self, place: float, each: MetricResult, upright: bool) -> Any:
-        if np.isnan([each.interval.low, each.interval.high]).any():
+    def _bar(self, place: float, line: MetricResult, upright: bool) -> Any:
+        limits = [line.interval.low, line.interval.high]
+        if np.isnan(limits).any():
             return None
-        low, high = np.clip([each.interval.low, each.interval.high], *self._limits)
+        low, high = np.clip(limits, *self._limits)
         ends = [(float(low), place), (float(high), place)]
-        return strokes(ends if upright else [(p, v) for v, p in ends])
+        return canvas.strokes(ends if upright else [(p, v) for v, p in ends])
 
-    def _dress(
-        self, upright: bool, places: list[float], lines: dict[Any, MetricResult], significant: list[bool]
-    ) -> None:
+    def _dress(self, upright: bool, places: list[float], lines: dict[Any, MetricResult]) -> None:
         ax, names, limits = self.ax_, display_names(lines), self._limits
-        unit = " (%)" if next(iter(lines.values())).unit == "%" else ""
+        label = f"{self.metric}{' (%)' if next(iter(lines.values())).unit == '%' else ''}"
         if upright:
-            ax.set_yticks(places, [shorten(n) for n in names], parse_math=False)
-            ax.set_ylim(places[-1] + 0.6, -0.6)
-            ax.set_xlim(*limits)
-            ax.set_xlabel(f"{self.metric}{unit}", parse_math=False)
+            ax.set_yticks(places, [canvas.shorten(n) for n in names], parse_math=False)
+            ax.set(xlim=limits, ylim=(places[-1] + 0.6, -0.6))
+            ax.set_xlabel(label, parse_math=False)
             self._sizes_at_right(lines)
         else:
             shown = list(range(0, len(names), -(-len(names) // _MOST_LABELS)))
             turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if max(len(names[i]) for i in shown) > 5 else {}
-            labels = [shorten(names[i], 16) for i in shown]
+            labels = [canvas.shorten(names[i], 16) for i in shown]
             ax.set_xticks([places[i] for i in shown], labels, parse_math=False, **turned)
-            ax.set_xlim(-0.7, places[-1] + 0.7)
-            ax.set_ylim(*limits)
-            ax.set_ylabel(f"{self.metric}{unit}", parse_math=False)
+            ax.set(xlim=(-0.7, places[-1] + 0.7), ylim=limits)
+            ax.set_ylabel(label, parse_math=False)
             ax.set_xlabel(self.evaluation.by or "", parse_math=False)
         target = _target(list(lines.values()))
-        dashes: dict[str, Any] = {"color": blend(0.45), "lw": 1, "ls": (0, (4, 3))}
         if target is not None or limits[0] < 0 < limits[1]:
-            (ax.axvline if upright else ax.axhline)(target or 0.0, zorder=0.5, **dashes)
-        ax.spines[["top", "right"]].set_visible(False)
+            (ax.axvline if upright else ax.axhline)(target or 0.0, **canvas.dashes(zorder=0.5))
+        canvas.dress(ax)
+        has_intervals = bool(self.intervals_)
         level = f"{100 * self.evaluation.settings.confidence_level:g} %"
-        known = any(not np.isnan(each.interval.low) for each in lines.values())
-        line: dict[str, Any] = {"color": blend(0.75), "lw": 1.4 if known else 0, "marker": "o", "ms": 6, "mew": 1.4}
-        handles: list[Any] = [
-            Line2D([], [], mfc=ax.get_facecolor(), mec=model_colours(1)[0], **line),
-            Line2D([], [], mfc=REJECTED, mec=REJECTED, **line),
-            Patch(facecolor=blend(0.16)),
-        ]
-        labels = [f"value, {level} CI" if known else "value", "significant (omnibus test)", "null range"]
-        if not self.bands_:
-            handles, labels = handles[:2], labels[:2]
+        line = {"color": canvas.blend(0.75), "lw": 1.4 if has_intervals else 0}
+        points = [canvas.point(ax, significant=significant) | {"ls": "-"} for significant in (False, True)]
+        handles: list[Any] = [Line2D([], [], **style, **line) for style in points]
+        labels = [f"value, {level} CI" if has_intervals else "value", "significant (omnibus test)"]
+        if self.bands_:
+            handles.append(Patch(facecolor=canvas.blend(0.16)))
+            labels.append("null range")
         if target is not None:
-            handles, labels = [*handles, Line2D([], [], **dashes)], [*labels, "expected if calibrated"]
-        legend_above(ax, self._title(sum(significant)), handles, labels)
+            handles.append(Line2D([], [], **canvas.dashes()))
+            labels.append("expected if calibrated")
+        canvas.legend_above(ax, self._title(), handles, labels)
 
-    def _title(self, significant: int) -> str:
+    def _title(self) -> str:
         by, drawn, count = self.evaluation.by or "group", len(self.lines), len(self.evaluation.groups)
         if drawn < count and self.most is not None:
             return f"{self.metric}, the {drawn} worst of {count:,} groups"
+        significant = sum(self.evaluation.groups[name].is_significant for name in self.lines)
         return f"{self.metric} by {by}: {significant} of {drawn} significant"
 
     def _sizes_at_right(self, lines: dict[Any, MetricResult]) -> None:
         """Write the rows and the adjusted p-value of each group at its right."""
+        style: dict[str, Any] = {"va": "center", "fontsize": "small", "color": canvas.blend(0.65)}
         for i, name in enumerate(lines):
-            part = self.evaluation.groups[name]
+            group = self.evaluation.groups[name]
+            place = (1, i), (6, 0), ("axes fraction", "data"), "offset points"
             self.ax_.annotate(
-                f"{rows_text(part.table)}, {p_text(part.pvalue)}",
-                (1, i),
-                (6, 0),
-                ("axes fraction", "data"),
-                "offset points",
-                va="center",
-                fontsize="small",
-                color=blend(0.65),
-                annotation_clip=False,
+                f"{rows_text(group.table)}, {p_text(group.pvalue)}", *place, annotation_clip=False, **style
             )
 
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per group.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        lines = self.lines
-        parts = [self.evaluation.groups[name] for name in lines]
-        columns = {
-            "group": np.array([str(name) for name in lines], dtype=object),
-            "rows": np.array([n_rows(part.table) for part in parts]),
-            "value": np.array([each.value for each in lines.values()]),
-            "low": np.array([each.interval.low for each in lines.values()]),
-            "high": np.array([each.interval.high for each in lines.values()]),
-            "null_low": np.array([each.null.low for each in lines.values()]),
-            "null_high": np.array([each.null.high for each in lines.values()]),
-            "omnibus_pvalue": np.array([part.pvalue for part in parts]),
-            "significant": np.array([part.is_significant for part in parts]),
+    def _columns(self) -> dict[str, Any]:
+        lines, groups = self.lines.values(), [self.evaluation.groups[name] for name in self.lines]
+        return {
+            "group": [str(name) for name in self.lines],
+            "rows": [n_rows(group.table) for group in groups],
+            "value": [line.value for line in lines],
+            "low": [line.interval.low for line in lines],
+            "high": [line.interval.high for line in lines],
+            "null_low": [line.null.low for line in lines],
+            "null_high": [line.null.high for line in lines],
+            "omnibus_pvalue": [group.pvalue for group in groups],
+            "significant": [group.is_significant for group in groups],
         }
-        return drawn_frame(columns, backend)
 
     def __repr__(self) -> str:
         significant = sum(group.is_significant for group in self.evaluation.groups.values())
         return f"GroupDisplay({self.metric}, {len(self.evaluation.groups)} groups, {significant} significant)"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         lines = self.lines
-        beyond = [str(name) for name in lines if self.evaluation.groups[name].is_significant]
+        significant = [str(name) for name in lines if self.evaluation.groups[name].is_significant]
         form = NumberFormat.for_spread(next(iter(lines.values())).unit, 0, signed=False)
-        values = {str(name): each.value for name, each in lines.items()}
+        values = {str(name): line.value for name, line in lines.items()}
         top = max(values, key=lambda name: values[name])
-        which = f": {', '.join(beyond[:6])}{' and others' if len(beyond) > 6 else ''}" if beyond else ""
-        name, deviate = f"{self.metric[0].upper()}{self.metric[1:]}", "deviates" if len(beyond) == 1 else "deviate"
+        named = f"{', '.join(significant[:6])}{' and others' if len(significant) > 6 else ''}"
+        name, deviate = f"{self.metric[0].upper()}{self.metric[1:]}", "deviates" if len(significant) == 1 else "deviate"
         return (
             f"{name} of {len(lines)} groups, from {form.value(min(values.values()))} to {form.value(values[top])} "
-            f"({top}); {len(beyond)} of them {deviate} significantly by the omnibus test, adjusted for the "
-            f"number of groups{which}."
+            f"({top}); {len(significant)} of them {deviate} significantly by the omnibus test, adjusted for the "
+            f"number of groups{f': {named}' if significant else ''}."
         )
 
 
@@ -447,10 +377,10 @@ def _target(lines: list[MetricResult]) -> float | None:
 def _span(lines: list[MetricResult]) -> tuple[float, float]:
     """Return axis limits that contain all finite values, intervals, null ranges and their target."""
     target = _target(lines)
-    every: list[float] = [] if target is None else [target]
-    for each in lines:
-        every += [each.value, each.interval.low, each.interval.high, each.null.low, each.null.high]
-    finite = [v for v in every if np.isfinite(v)] or [0.0, 1.0]
+    values: list[float] = [] if target is None else [target]
+    for line in lines:
+        values += [line.value, line.interval.low, line.interval.high, line.null.low, line.null.high]
+    finite = [v for v in values if np.isfinite(v)] or [0.0, 1.0]
     low, high = min(finite), max(finite)
     room = 0.06 * max(high - low, 1e-9)
     return (0.0 if 0 <= low < 0.4 * high or high == low else low - room), high + room

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,8 +13,8 @@ from matplotlib.figure import FigureBase
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
 from calibrant.metrics.significance import clopper_pearson
-from calibrant.plots._canvas import drawn_frame, legend_above, panels
-from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour, model_colours
+from calibrant.plots import canvas
+from calibrant.plots.display import Display
 
 __all__ = ["MonitorDisplay"]
 
@@ -25,7 +25,7 @@ _GAP = 3.5  # times the usual distance between windows: the line of predictions 
 
 
 @dataclass(eq=False, repr=False)
-class MonitorDisplay:
+class MonitorDisplay(Display):
     """Rates and evidence of a monitored model over time; `Monitor.plot` and `History.plot` create it.
 
     Above, the mean score and the event rate of each window with its exact 95 % confidence interval; of more than 60
@@ -37,7 +37,7 @@ class MonitorDisplay:
     ----------
     history : History
     figure_, rates_, evidence_
-        After drawing: the figure and the axes of both panels.
+        After drawing: the figure and the axes of both panels. `data` has one row per window.
 
     See Also
     --------
@@ -79,7 +79,7 @@ class MonitorDisplay:
             raise InputError("history must have at least one window to be drawn; got none.", argument="history")
         return cls(history)
 
-    def plot(self, *, fig: FigureBase | None = None) -> "MonitorDisplay":
+    def plot(self, *, fig: FigureBase | None = None) -> Self:
         """Draw in `fig`, or in a new figure.
 
         Parameters
@@ -92,14 +92,14 @@ class MonitorDisplay:
         MonitorDisplay
             This display; artists are attributes that end in ``_``.
         """
-        self.figure_, grid = panels(None, fig, heights=(1.35, 1.0), size=(9.0, 5.8))
+        self.figure_, grid = canvas.panels(None, fig, heights=(1.35, 1.0), size=(9.0, 5.8))
         self.rates_: Axes = self.figure_.add_subplot(grid[0, 0])
         self.evidence_: Axes = self.figure_.add_subplot(grid[1, 0], sharex=self.rates_)
         self._draw_rates()
         self._draw_evidence()
         for ax in (self.rates_, self.evidence_):
             self._mark_change(ax)
-            ax.spines[["top", "right"]].set_visible(False)
+            canvas.dress(ax)
             ax.margins(x=0.02)
         low, high = self.rates_.get_xlim()
         self.rates_.set_xlim(max(low, _FIRST_DAY), min(high, _LAST_DAY))
@@ -113,12 +113,11 @@ class MonitorDisplay:
         ax, values = self.rates_, self._values()
         x, low, high = values["start"], 100 * values["low"], 100 * values["high"]
         observed, predicted = 100 * values["observed"], 100 * values["predicted"]
-        colour, many = event_colour(), len(x) > _MANY_WINDOWS
+        colour, many = canvas.event_colour(), len(x) > _MANY_WINDOWS
         ax.vlines(x, low, high, color=colour, lw=0.5 if many else 0.9, alpha=0.25 if many else 0.45)
-        (rate,) = ax.plot(
-            x, observed, color=colour, ls="", marker="o", ms=2.2 if many else 3.2, mew=0, gid="monitor-observed"
-        )
-        (mean,) = ax.plot(*_with_gaps(x, predicted), color=model_colours(1)[0], lw=1.6, gid="monitor-predicted")
+        style: dict[str, Any] = {"ls": "", "marker": "o", "ms": 2.2 if many else 3.2, "mew": 0}
+        (rate,) = ax.plot(x, observed, color=colour, gid="monitor-observed", **style)
+        (mean,) = ax.plot(*_with_gaps(x, predicted), color=canvas.model_colours(1)[0], lw=1.6, gid="monitor-predicted")
         first, second, what = self.history.rate_words
         handles, labels = [mean, rate], [first, f"{second}, with 95 % CI of each window"]
         if len(x) > _SMOOTHED:
@@ -133,7 +132,7 @@ class MonitorDisplay:
         reach = np.concatenate([observed[large], predicted])
         pad = 0.25 * max(float(np.ptp(reach)), 1e-3)
         ax.set_ylim(max(0.0, float(reach.min()) - pad), min(100.0, float(reach.max()) + pad))
-        legend_above(ax, self._title(), handles, labels)
+        canvas.legend_above(ax, self._title(), handles, labels)
 
     def _pooled(self, count: int) -> Floats:
         """Return the event rate of each window together with its neighbours, `count` windows in all."""
@@ -151,26 +150,21 @@ class MonitorDisplay:
         ax, values = self.evidence_, self._values()
         closed = ~np.isnan(values["log_e_value"])
         x, log_e = values["start"][closed], values["log_e_value"][closed]
-        ax.plot(x, log_e, color=blend(0.85), lw=1.5, gid="monitor-evidence")
+        ax.plot(x, log_e, color=canvas.blend(0.85), lw=1.5, gid="monitor-evidence")
         limits = values["threshold"][closed]
-        style: dict[str, Any] = {"color": REJECTED, "lw": 1.2, "ls": (0, (5, 3)), "gid": "monitor-threshold"}
+        style: dict[str, Any] = {"color": canvas.REJECTED, "lw": 1.2, "ls": (0, (5, 3)), "gid": "monitor-threshold"}
         if np.ptp(limits) > 0 if limits.size else False:  # the joint rule of groups: others move the threshold
             ax.step(x, limits, where="mid", **style)
         else:
             ax.axhline(self.history.threshold, **style)
-        ax.annotate(
-            self._threshold_words(),
-            (0, limits[0] if limits.size else self.history.threshold),
-            (4, 3),
-            ("axes fraction", "data"),
-            "offset points",
-            color=REJECTED,
-            fontsize="small",
-        )
+        place = 0, limits[0] if limits.size else self.history.threshold
+        words: dict[str, Any] = {"textcoords": "offset points", "color": canvas.REJECTED, "fontsize": "small"}
+        ax.annotate(self._threshold_words(), place, (4, 3), ("axes fraction", "data"), **words)
         first = self._first_alarm()
         if first is not None:
             at = int(np.flatnonzero(x == _days(first))[0])
-            ax.plot(x[at], log_e[at], ls="", marker="o", ms=6, color=REJECTED, gid="monitor-alarm", clip_on=False)
+            style = {"ls": "", "marker": "o", "ms": 6, "color": canvas.REJECTED, "clip_on": False}
+            ax.plot(x[at], log_e[at], gid="monitor-alarm", **style)
         top = max(self.history.threshold, float(log_e.max(initial=0.0)), float(limits.max(initial=0.0)))
         low = min(0.0, float(log_e.min(initial=0.0)))
         ax.set_ylim(low - 0.06 * (top - low), top + 0.16 * (top - low))
@@ -180,20 +174,14 @@ class MonitorDisplay:
         change = self.history.change_point
         if change is None:
             return
-        ax.axvspan(_days(change.low), _days(change.high), color=ACCEPTED, alpha=0.3, lw=0)
-        ax.axvline(_days(change.window), color=blend(0.6), lw=1.0, ls=(0, (1.5, 1.5)))
+        ax.axvspan(_days(change.low), _days(change.high), color=canvas.ACCEPTED, alpha=0.3, lw=0)
+        ax.axvline(_days(change.window), color=canvas.blend(0.6), lw=1.0, ls=(0, (1.5, 1.5)))
         if ax is self.evidence_:
-            style: dict[str, Any] = {"fontsize": "small", "color": blend(0.75), "va": "top"}
             late = _days(change.window) > np.mean(self._values()["start"])
-            ax.annotate(
-                "estimated change",
-                (_days(change.window), 1),
-                (-4 if late else 4, -2),
-                ("data", "axes fraction"),
-                "offset points",
-                ha="right" if late else "left",
-                **style,
-            )
+            style: dict[str, Any] = {"fontsize": "small", "color": canvas.blend(0.75), "va": "top"}
+            style |= {"ha": "right" if late else "left", "textcoords": "offset points"}
+            place = (_days(change.window), 1), (-4 if late else 4, -2), ("data", "axes fraction")
+            ax.annotate("estimated change", *place, **style)
 
     def _first_alarm(self) -> datetime | None:
         return next((w.start for w in self.history.windows if w.alarm and w.closed), None)
@@ -217,38 +205,17 @@ class MonitorDisplay:
         names = ("predicted", "observed", "log_e_value", "threshold")
         n, k = (np.array([getattr(w, name) for w in windows]) for name in ("n_rows", "n_events"))
         low, high = clopper_pearson(k, n)
-        found = {name: np.array([getattr(w, name) for w in windows], dtype=np.float64) for name in names}
+        columns = {name: np.array([getattr(w, name) for w in windows], dtype=np.float64) for name in names}
         starts = np.array([_days(w.start) for w in windows], dtype=np.float64)
-        return {"start": starts, **found, "low": low, "high": high}
+        return {"start": starts, **columns, "low": low, "high": high}
 
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values: one row per window.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        values = self._values()
-        starts = [w.start.isoformat() for w in self.history.windows]
-        return drawn_frame({**values, "start": starts}, backend)
+    def _columns(self) -> dict[str, Any]:
+        return {**self._values(), "start": [w.start.isoformat() for w in self.history.windows]}
 
     def __repr__(self) -> str:
         return f"MonitorDisplay({len(self.history.windows):,} windows, {self._title()})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         closed = [w.log_e_value for w in self.history.windows if not math.isnan(w.log_e_value)]
         last = f"the log e-value ends at {closed[-1]:.2f}" if closed else "no window is closed"
         return (

@@ -15,9 +15,8 @@ from calibrant._support.random_streams import RandomState
 from calibrant.evaluation.metric_inference import null
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.registry import MetricLike
-from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
-from calibrant.plots._inputs import predict_scores, result_table, shared_metric
-from calibrant.plots._palette import ACCEPTED, blend, event_colour
+from calibrant.plots import canvas
+from calibrant.plots.display import ScoreDisplay, result_table, shared_metric
 from calibrant.results.uncertainty import Null
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import read_score_table
@@ -26,7 +25,7 @@ __all__ = ["NullDisplay"]
 
 
 @dataclass(eq=False, repr=False)
-class NullDisplay:
+class NullDisplay(ScoreDisplay):
     """The null distribution of a metric (its distribution if the model is calibrated), with the observed value.
 
     The histogram shows the metric of data sets whose outcomes are simulated from the predictions. The grey band is the
@@ -38,7 +37,7 @@ class NullDisplay:
     ----------
     null : Null
     figure_, ax_, histogram_, band_, value_, expected_
-        After drawing.
+        After drawing; `data` has one row per bar, with the value, the expected value and the null range in each.
 
     See Also
     --------
@@ -53,6 +52,8 @@ class NullDisplay:
     >>> bool(display.value_.get_xdata()[0] == ECE()(table).value)
     True
     """
+
+    _size = (6.4, 3.6)
 
     null: Null
 
@@ -93,26 +94,6 @@ class NullDisplay:
         return cls.from_null(found, ax=ax, fig=fig)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "NullDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        NullDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
-
-    @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "NullDisplay":
         """Draw the null distribution of a result; options as for `from_predictions` except the metric.
 
@@ -150,50 +131,38 @@ class NullDisplay:
         """
         return cls(null).plot(ax=ax, fig=fig)
 
-    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "NullDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure.
+    def _draw(self) -> None:
+        ax, n, (counts, edges) = self.ax_, self.null, self._counts()
+        self.histogram_: StepPatch = ax.stairs(counts, edges, fill=True, color=canvas.ACCEPTED, gid="null-histogram")
+        self.band_: Patch = ax.axvspan(n.low, n.high, color=canvas.blend(0.5), alpha=0.18, lw=0, gid="null-band")
+        self.expected_: Line2D = ax.axvline(n.expected, **canvas.dashes(0.6), gid="null-expected")
+        self.value_: Line2D = self._mark_value()
+        canvas.dress(ax, ylim=(0, counts.max() * 1.15), ylabel="replicates")
+        ax.set_xlabel(f"{n.metric}{' (%)' if n.unit == '%' else ''} if calibrated", parse_math=False)
+        ax.locator_params(axis="x", nbins=6)
+        value, expected = self._texts
+        small = f"expected if calibrated: {expected} (grey; dashed: mean)"
+        canvas.title(ax, f"{n.metric} = {value} (red), {p_text(n.pvalue)}", small)
 
-        Parameters
-        ----------
-        ax : Axes, optional
-            Axes to draw in.
-        fig : Figure or SubFigure, optional
-            Figure to draw in, if `ax` is not given; by default a new one.
-
-        Returns
-        -------
-        NullDisplay
-            This display; artists are attributes that end in ``_``.
-        """
-        n, counts, edges = self.null, *self._counts()
-        self.ax_ = single_axes(ax, fig, (6.4, 3.6))
-        self.figure_ = self.ax_.figure
-        self.histogram_: StepPatch = self.ax_.stairs(counts, edges, fill=True, color=ACCEPTED, gid="null-histogram")
-        self.band_: Patch = self.ax_.axvspan(n.low, n.high, color=blend(0.5), alpha=0.18, lw=0, gid="null-band")
-        self.expected_: Line2D = self.ax_.axvline(
-            n.expected, color=blend(0.6), lw=1, ls=(0, (4, 3)), gid="null-expected"
-        )
-        self.value_: Line2D = self._mark_value(edges)
-        self.ax_.set_ylim(0, counts.max() * 1.15)
-        self.ax_.set_xlabel(f"{n.metric}{' (%)' if n.unit == '%' else ''} if calibrated", parse_math=False)
-        self.ax_.set_ylabel("replicates")
-        self.ax_.locator_params(axis="x", nbins=6)
-        self.ax_.spines[["top", "right"]].set_visible(False)
+    @property
+    def _texts(self) -> tuple[str, str]:
+        """The value and the null range as text."""
+        n = self.null
         form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
-        draw_title(
-            self.ax_,
-            f"{n.metric} = {form.value(n.value)} (red), {p_text(n.pvalue)}",
-            f"expected if calibrated: {form.range(n.low, n.high)} (grey; dashed: mean)",
-        )
-        return self
+        return form.value(n.value), form.range(n.low, n.high)
 
-    def _mark_value(self, edges: Any) -> Line2D:
+    def _mark_value(self) -> Line2D:
         """Draw a line at the value, or an arrow at the end of the axis if it is infinite."""
         n = self.null
         if np.isfinite(n.value):
-            return self.ax_.axvline(n.value, color=event_colour(), lw=2.4, gid="null-value")
+            return self.ax_.axvline(n.value, color=canvas.event_colour(), lw=2.4, gid="null-value")
         end = 1.0 if n.value > 0 else 0.0
-        style: dict[str, Any] = {"color": event_colour(), "ms": 10, "clip_on": False, "transform": self.ax_.transAxes}
+        style: dict[str, Any] = {
+            "color": canvas.event_colour(),
+            "ms": 10,
+            "clip_on": False,
+            "transform": self.ax_.transAxes,
+        }
         (mark,) = self.ax_.plot([end], [0.5], ls="", marker=">" if end else "<", gid="null-value", **style)
         return mark
 
@@ -207,44 +176,20 @@ class NullDisplay:
             return np.array([values.size]), np.array([low - reach, low + reach])
         return np.histogram(values, bins=int(np.clip(np.sqrt(values.size) * 1.3, 8, 60)))
 
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per bar; value, expected value and null range are repeated in each row.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        counts, edges = self._counts()
-        n = self.null
+    def _columns(self) -> dict[str, Any]:
+        n, (counts, edges) = self.null, self._counts()
         marks = {"value": n.value, "expected": n.expected, "band_low": n.low, "band_high": n.high, "pvalue": n.pvalue}
         bars = {"left": edges[:-1], "right": edges[1:], "replicates": counts}
-        return drawn_frame(bars | {name: np.full(counts.size, mark) for name, mark in marks.items()}, backend)
+        return bars | {name: np.full(counts.size, mark) for name, mark in marks.items()}
 
     def __repr__(self) -> str:
-        n = self.null
-        form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
-        expected = form.range(n.low, n.high)
-        return f"NullDisplay({n.metric} = {form.value(n.value)}, null range {expected}, {p_text(n.pvalue)})"
+        value, expected = self._texts
+        return f"NullDisplay({self.null.metric} = {value}, null range {expected}, {p_text(self.null.pvalue)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
-        n = self.null
-        form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
+        n, (value, expected) = self.null, self._texts
         place = "above" if n.value > n.high else "below" if n.value < n.low else "within"
         return (
             f"Null distribution of {n.metric} ({n.n_resamples:,} replicates), {100 * n.level:g} % null range "
-            f"{form.range(n.low, n.high)}; the observed value, {form.value(n.value)}, lies {place} that range "
-            f"({p_text(n.pvalue)})."
+            f"{expected}; the observed value, {value}, lies {place} that range ({p_text(n.pvalue)})."
         )

@@ -9,17 +9,15 @@ from matplotlib.figure import FigureBase
 from matplotlib.gridspec import GridSpec
 from matplotlib.lines import Line2D
 
-from calibrant.kinds.binary.evaluation import rejection_breakdown
-from calibrant.kinds.log_odds import NAME
-from calibrant.plots._canvas import draw_title, ids_by_name, new_figure, shapes, shorten, strokes, with_layout
-from calibrant.plots._inputs import display_names
-from calibrant.plots._palette import blend, model_colours
+from calibrant.kinds.binary.evaluation import LOG_ODDS_ERROR, rejection_breakdown
+from calibrant.plots import canvas
 from calibrant.plots.bias_scatter import BiasDisplay
 from calibrant.plots.brier_decomposition import DecompositionDisplay, ModelDecomposition
 from calibrant.plots.class_proportions import ProportionDisplay, proportions_height
 from calibrant.plots.classwise_reliability import ClasswiseDisplay
 from calibrant.plots.coverage_curve import CoverageDisplay
 from calibrant.plots.cumulative_differences import CumulativeDisplay
+from calibrant.plots.display import display_names
 from calibrant.plots.group_metrics import GroupDisplay
 from calibrant.plots.null_distribution import NullDisplay
 from calibrant.plots.pit_histogram import PITDisplay, default_bars
@@ -87,7 +85,7 @@ class EvaluationDisplay:
         }[e.kind]
         above = _height(e)
         heights = [above, 3.2] if e.groups else [above]
-        figure = new_figure((11.5, sum(heights))) if fig is None else with_layout(fig)
+        figure = canvas.new_figure((11.5, sum(heights))) if fig is None else canvas.with_layout(fig)
         self.figure_ = figure
         self.reliability: TestBasedReliabilityDisplay | None = None
         self.null: NullDisplay | None = None
@@ -118,7 +116,7 @@ class EvaluationDisplay:
         if shown is not None:
             self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))
         self.cumulative = cumulative_display(e).plot(ax=figure.add_subplot(right[1, 0]))
-        return NAME if shown is None else shown.name
+        return LOG_ODDS_ERROR if shown is None else shown.name
 
     def _draw_point(self, outer: GridSpec) -> str:
         """Draw the panel of point predictions, and return the metric of the groups."""
@@ -200,7 +198,7 @@ def classwise_height(e: Evaluation) -> float:
 def shares_height(e: Evaluation) -> float:
     """Return the height in inches of the class proportions."""
     details: Any = e.details
-    return proportions_height(len(details.classes))
+    return proportions_height(len(details.decision.classes))
 
 
 def metric_with_null(evaluation: Evaluation) -> MetricResult | None:
@@ -292,7 +290,7 @@ class ComparisonDisplay:
             This display; artists are attributes that end in ``_``.
         """
         c = self.comparison
-        figure = new_figure((11.5, 6.6)) if fig is None else with_layout(fig)
+        figure = canvas.new_figure((11.5, 6.6)) if fig is None else canvas.with_layout(fig)
         self.figure_ = figure
         self.reliability: ReliabilityDisplay | None = None
         self.decomposition: DecompositionDisplay | None = None
@@ -347,22 +345,22 @@ class ComparisonDisplay:
             part = self.figure_.add_subfigure(grid[0, i])
             display: Any = bias_display(evaluation) if c.kind == "point" else ProportionDisplay.of(evaluation)
             self.models[name] = display.plot(fig=part)
-            part.suptitle(shorten(name, 24), x=0.02, ha="left", parse_math=False)
+            part.suptitle(canvas.shorten(name, 24), x=0.02, ha="left", parse_math=False)
 
     def _draw_differences(self) -> None:
         c, ax = self.comparison, self.ax_differences_
         deciding = c.deciding
-        colours = model_colours(len(c.models))[1:]
-        ids = ids_by_name([d.model for d in deciding])
+        colours = canvas.model_colours(len(c.models))[1:]
+        ids = canvas.ids_by_name([d.model for d in deciding])
         self.differences_: list[Line2D] = []
         for i, (d, colour) in enumerate(zip(deciding, colours, strict=True)):
             if not math.isnan(d.low):
-                shapes(
+                canvas.shapes(
                     ax,
-                    [strokes([(d.low, i), (d.high, i)])],
+                    [canvas.strokes([(d.low, i), (d.high, i)])],
                     f"difference-{ids[d.model]}-interval",
                     facecolor="none",
-                    edgecolor=blend(0.75),
+                    edgecolor=canvas.blend(0.75),
                     linewidth=1.4,
                 )
             face = colour if c.is_shown(d) else ax.get_facecolor()
@@ -381,14 +379,14 @@ class ComparisonDisplay:
         room = 0.08 * max(max(reach) - min(reach), 1e-9)
         ax.set_xlim(min(reach) - room, max(reach) + room)
         ax.set_ylim(len(deciding) - 0.4, -0.6)
-        ax.axvline(0, color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
+        ax.axvline(0, color=canvas.blend(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
         ax.locator_params(axis="x", nbins=5)
-        ax.set_yticks(range(len(deciding)), [shorten(d.model, 18) for d in deciding], parse_math=False)
+        ax.set_yticks(range(len(deciding)), [canvas.shorten(d.model, 18) for d in deciding], parse_math=False)
         ax.spines[["top", "right"]].set_visible(False)
         level = f"{100 * c.settings.confidence_level:g} %"
-        draw_title(
+        canvas.draw_title(
             ax,
-            f"Squared {c.decides} minus that of {shorten(c.baseline, 16)}",
+            f"Squared {c.decides} minus that of {canvas.shorten(c.baseline, 16)}",
             f"below 0 is better; {level} CI",
         )
 

@@ -1,7 +1,7 @@
 """`ParetoDisplay`: sharpness against calibration, the Pareto front of a `ParetoRecalibrator`."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,14 +10,14 @@ from matplotlib.lines import Line2D
 
 from calibrant._support.errors import InputError
 from calibrant.calibrators.pareto import Front, ParetoRecalibrator
-from calibrant.plots._canvas import draw_title, panels, stacked_frame
-from calibrant.plots._palette import REJECTED, model_colours
+from calibrant.plots import canvas
+from calibrant.plots.display import AxesDisplay, stacked
 
 __all__ = ["ParetoDisplay"]
 
 
 @dataclass(eq=False, repr=False)
-class ParetoDisplay:
+class ParetoDisplay(AxesDisplay):
     """Pareto front of recalibration maps: negative log-likelihood (horizontal) against A^2 (vertical), lower is better.
 
     Points run from the sharpest to the best calibrated map; the filled one is selected. With held-out rows a second
@@ -32,7 +32,7 @@ class ParetoDisplay:
     held_out : Front or None
     chosen : int
     figure_, ax_, axes_, curves_, chosen_
-        After drawing.
+        After drawing; `data` has each point of each front, and the original forecasts (point -1).
 
     See Also
     --------
@@ -98,10 +98,10 @@ class ParetoDisplay:
         return cls(front, chosen, held_out).plot(ax=ax, fig=fig)
 
     def _series(self) -> dict[str, Front]:
-        found = {"fitted rows": self.front}
-        return found if self.held_out is None else {**found, "held-out rows": self.held_out}
+        fitted = {"fitted rows": self.front}
+        return fitted if self.held_out is None else {**fitted, "held-out rows": self.held_out}
 
-    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "ParetoDisplay":
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> Self:
         """Draw in `ax`, in `fig`, or in a new figure, with one panel per set of rows.
 
         Parameters
@@ -118,7 +118,7 @@ class ParetoDisplay:
         """
         series = self._series()
         count = len(series)
-        self.figure_, grid = panels(ax, fig, widths=(1.0,) * count, size=(5.2 * count + 0.6, 4.2))
+        self.figure_, grid = canvas.panels(ax, fig, widths=(1.0,) * count, size=(5.2 * count + 0.6, 4.2))
         self.axes_: dict[str, Axes] = {}
         self.curves_: list[Line2D] = []
         self.chosen_: list[Line2D] = []
@@ -128,62 +128,31 @@ class ParetoDisplay:
         return self
 
     def _panel(self, ax: Axes, name: str, front: Front) -> Axes:
-        color, gid = model_colours(1)[0], f"pareto-{name.replace(' ', '-')}"
-        style: dict[str, Any] = {"color": color, "marker": "o", "lw": 1.4, "mfc": ax.get_facecolor()}
-        self.curves_ += ax.plot(front.nll, front.a_squared, ms=6, gid=gid, **style)
-        style |= {"ls": "", "mfc": REJECTED}
-        chosen = [self.chosen]
-        self.chosen_ += ax.plot(
-            front.nll[chosen], front.a_squared[chosen], ms=9, gid=f"{gid}-chosen", zorder=4, **style
-        )
+        gid, chosen = f"pareto-{name.replace(' ', '-')}", [self.chosen]
+        style: dict[str, Any] = {"color": canvas.model_colours(1)[0], "marker": "o", "lw": 1.4}
+        self.curves_ += ax.plot(front.nll, front.a_squared, ms=6, gid=gid, mfc=ax.get_facecolor(), **style)
+        style |= {"ls": "", "mfc": canvas.REJECTED, "ms": 9, "gid": f"{gid}-chosen", "zorder": 4}
+        self.chosen_ += ax.plot(front.nll[chosen], front.a_squared[chosen], **style)
         ax.margins(0.1)
         ax.ticklabel_format(useOffset=False)
-        ax.set_xlabel("NLL per row (lower: sharper)")
-        ax.set_ylabel("A² (lower: better calibrated)")
+        canvas.dress(ax, xlabel="NLL per row (lower: sharper)", ylabel="A² (lower: better calibrated)")
         ax.locator_params(axis="x", nbins=4)
-        ax.spines[["top", "right"]].set_visible(False)
-        draw_title(ax, name, f"before: NLL {front.before.nll:.4g}, A² {front.before.a_squared:.4g}")
+        canvas.title(ax, name, f"before: NLL {front.before.nll:.4g}, A² {front.before.a_squared:.4g}")
         return ax
 
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values: each point of each front, and the original forecasts (point -1).
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        parts = []
+    def _columns(self) -> dict[str, Any]:
+        parts = {}
         for name, front in self._series().items():
-            points = [front.before, *front]
-            parts.append(
-                {
-                    "rows": np.full(len(points), name, dtype=object),
-                    "point": np.arange(-1, len(front)),
-                    "nll": np.array([p.nll for p in points]),
-                    "a_squared": np.array([p.a_squared for p in points]),
-                    "chosen": np.arange(-1, len(front)) == self.chosen,
-                }
-            )
-        return stacked_frame(parts, backend)
+            points, numbers = [front.before, *front], np.arange(-1, len(front))
+            measures = {measure: [getattr(p, measure) for p in points] for measure in ("nll", "a_squared")}
+            parts[name] = {"point": numbers, **measures, "chosen": numbers == self.chosen}
+        return stacked("rows", parts)
 
     def __repr__(self) -> str:
         point = self.front[self.chosen]
         return f"ParetoDisplay({len(self.front)} maps; selected: NLL {point.nll:.4g}, A² {point.a_squared:.3g})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         front = self.front
         ends = [
             f"NLL {point.nll:.4g} and A² {point.a_squared:.3g}" for point in (front[0], front[-1], front[self.chosen])

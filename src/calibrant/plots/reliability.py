@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -20,28 +20,11 @@ from calibrant.metrics.bins import Bins, EqualInformation, EqualWidth
 from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
-from calibrant.plots._canvas import (
-    MOST_SINGLE,
-    Axis,
-    Scale,
-    check_place,
-    ids_by_name,
-    join_short,
-    legend,
-    legend_above,
-    rectangle,
-    shapes,
-    shorten,
-    stacked_frame,
-    strokes,
-    vertical_lines,
-)
-from calibrant.plots._density import choose_scale, histogram, quantile
-from calibrant.plots._inputs import check_breakdown, named_results, predict_scores, read_tables
-from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, blend, model_colours
-from calibrant.plots._panels import Panels, histogram_bars
-from calibrant.results.text import bins_text, rows_text
+from calibrant.plots import canvas
 from calibrant.tables.rows import RowOptions
+from calibrant.plots.display import ScoreDisplay, check_breakdown, named_results, read_tables, stacked
+from calibrant.plots.probability_axes import Axis, Panels, Scale, choose_scale, histogram, histogram_bars, quantile
+from calibrant.results.sizes import bins_text, rows_text
 
 __all__ = ["ReliabilityDisplay"]
 
@@ -49,7 +32,7 @@ Bands: TypeAlias = Literal["confidence", "consistency", "both"]
 
 
 @dataclass(eq=False, repr=False)
-class ReliabilityDisplay:
+class ReliabilityDisplay(ScoreDisplay):
     """The reliability diagram: the event rate of each bin against its mean prediction.
 
     Each bin is a point at (mean prediction, rate), on a line from its lowest to its highest prediction, with the
@@ -74,7 +57,8 @@ class ReliabilityDisplay:
     figure_, ax_, ax_sizes_, ax_histogram_
         Figure and axes, after drawing; the last two are None in given axes.
     points_, lines_, intervals_, spans_, bands_, sizes_ : mappings of name to artists
-        Those of single bins have the id (gid) ``reliability-<model>-bin-<number>-<part>``.
+        Those of single bins have the id (gid) ``reliability-<model>-bin-<number>-<part>``. `data` has one row per model
+        and bin, with intervals and bands if drawn.
 
     See Also
     --------
@@ -89,6 +73,8 @@ class ReliabilityDisplay:
     >>> display.lines_["model"].get_ydata()
     array([0.3 , 0.24,  nan, 0.52])
     """
+
+    _takes_several = True
 
     breakdowns: Mapping[str, Breakdown]
     bands: Mapping[str, Band] = field(default_factory=dict)
@@ -171,26 +157,6 @@ class ReliabilityDisplay:
         )
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "ReliabilityDisplay":
-        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier, or mapping of name to classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
-
-    @classmethod
     def from_breakdown(
         cls,
         breakdown: Breakdown | Mapping[str, Breakdown],
@@ -243,7 +209,7 @@ class ReliabilityDisplay:
         scale: Scale | None = None,
         ymax: float | None = None,
         intervals: bool | None = None,
-    ) -> "ReliabilityDisplay":
+    ) -> Self:
         """Draw in `ax`, in `fig`, or in a new figure; omitted options keep their values.
 
         Parameters
@@ -269,17 +235,12 @@ class ReliabilityDisplay:
         self.scale = self.scale if scale is None else scale
         self.ymax = self.ymax if ymax is None else ymax
         self.intervals = self.intervals if intervals is None else intervals
-        check_place(ax, fig)
-        own = Panels(ax.figure, ax) if ax is not None else None
+        canvas.check_place(ax, fig)
+        outer = Panels(ax.figure, ax) if ax is not None else None
         self._before = _drawn_lines(ax)
         axis = self._axis()
-        panels = own or Panels.create(None, fig, heights=(5, 1), size=(6.4, 6.4))
-        self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = (
-            panels.figure,
-            panels.main,
-            panels.sizes,
-            panels.histogram,
-        )
+        panels = outer or Panels.create(None, fig, heights=(5, 1), size=(6.4, 6.4))
+        self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = panels
         axis.apply(self.ax_.xaxis)
         axis.apply(self.ax_.yaxis)
         self._draw_diagonal(axis)
@@ -292,7 +253,7 @@ class ReliabilityDisplay:
         self.histograms_: dict[str, list[Artist]] = {}
         fullest = []
         for i, (name, colour) in enumerate(zip(self.breakdowns, self._colours(), strict=True), start=len(self._before)):
-            self._draw(name, colour, i, axis)
+            self._draw_model(name, colour, i, axis)
             fullest.append(self._draw_margins(name, colour, i, axis))
         panels.dress(axis, max(fullest), next(iter(self.breakdowns.values())).partition.table.importance)
         self._dress(axis)
@@ -300,79 +261,58 @@ class ReliabilityDisplay:
 
     def _colours(self) -> list[str]:
         """Return a colour per model: those after the models that were drawn before in the same axes."""
-        return model_colours(len(self._before) + len(self.breakdowns))[len(self._before) :]
+        return canvas.model_colours(len(self._before) + len(self.breakdowns))[len(self._before) :]
 
     def _draw_diagonal(self, axis: Axis) -> None:
         ends = [axis.low, axis.high]
-        known = [line for line in self.ax_.lines if line.get_gid() == "reliability-diagonal"]
-        if known:
-            self.diagonal_ = known[0]
+        earlier = [line for line in self.ax_.lines if line.get_gid() == "reliability-diagonal"]
+        if earlier:
+            self.diagonal_ = earlier[0]
             self.diagonal_.set_data(ends, ends)
             return
-        style: dict[str, Any] = {"color": blend(0.45), "lw": 1, "ls": (0, (4, 3)), "zorder": 1}
-        (self.diagonal_,) = self.ax_.plot(ends, ends, gid="reliability-diagonal", **style)
+        (self.diagonal_,) = self.ax_.plot(ends, ends, gid="reliability-diagonal", **canvas.dashes(zorder=1))
 
     def _axis(self) -> Axis:
-        every: list[Any] = [np.asarray(part) for line in self._before for part in line.get_data()]
+        values: list[Any] = [np.asarray(part) for line in self._before for part in line.get_data()]
         for b in self.breakdowns.values():
             table = b.partition.table
-            every += [b.partition.rate, b.partition.mean_score, quantile(table, 0.01), quantile(table, 0.99)]
-            every += [b.rate_interval(self.confidence_level)[1]] if self.intervals else []
+            values += [b.partition.rate, b.partition.mean_score, quantile(table, 0.01), quantile(table, 0.99)]
+            values += [b.rate_interval(self.confidence_level)[1]] if self.intervals else []
         tables = [b.partition.table for b in self.breakdowns.values()]
         scale: Any = self.scale
         if scale is None and self._before:
             axes: Any = self._before[0].axes
             scale = axes.get_xscale()
-        return Axis.fitting(choose_scale(tables, scale, self.ymax), every, self.ymax)
+        return Axis.fitting(choose_scale(tables, scale, self.ymax), values, self.ymax)
 
-    def _draw(self, name: str, colour: str, number: int, axis: Axis) -> None:
-        breakdown = self.breakdowns[name]
-        p, ids = breakdown.partition, f"reliability-{self._ids[name]}-bin-{{}}-"
+    def _draw_model(self, name: str, colour: str, number: int, axis: Axis) -> None:
+        ax, breakdown = self.ax_, self.breakdowns[name]
+        p, gid = breakdown.partition, f"reliability-{self._ids[name]}"
+        ids, dash = f"{gid}-bin-{{}}", canvas.dash(number)
         x, y = axis.inside(p.mean_score), axis.inside(p.rate)
-        single = len(self.breakdowns) + len(self._before) == 1
         if name in self.bands:
             band = self.bands[name]
-            self.bands_[name] = shapes(
-                self.ax_,
-                vertical_lines(x, axis.inside(band.low), axis.inside(band.high)),
-                ids + "consistency",
-                facecolor="none",
-                edgecolor=blend(0.5) if single else colour,
-                alpha=0.35,
-                linewidth=9 if len(p) <= 30 else 4,
-                zorder=0.8,
-            )
+            bars = canvas.vertical_lines(x, axis.inside(band.low), axis.inside(band.high))
+            grey = canvas.blend(0.5) if len(self.breakdowns) + len(self._before) == 1 else colour
+            width = 9 if len(p) <= 30 else 4
+            self.bands_[name] = canvas.lines(ax, bars, f"{ids}-consistency", grey, width, alpha=0.35, zorder=0.8)
         if self.intervals:
             low, high = breakdown.rate_interval(self.confidence_level)
-            self.intervals_[name] = shapes(
-                self.ax_,
-                vertical_lines(x, axis.inside(low), axis.inside(high)),
-                ids + "interval",
-                facecolor="none",
-                edgecolor=colour,
-                linewidth=1.1,
-                alpha=0.75,
-            )
+            bars = canvas.vertical_lines(x, axis.inside(low), axis.inside(high))
+            self.intervals_[name] = canvas.lines(ax, bars, f"{ids}-interval", colour, 1.1, alpha=0.75)
         extent = zip(axis.inside(p.min_score), axis.inside(p.max_score), y, strict=True)
-        self.spans_[name] = shapes(
-            self.ax_,
-            [strokes([(a, r), (z, r)]) for a, z, r in extent],
-            ids + "span",
-            facecolor="none",
-            edgecolor=colour,
-            linewidth=2.2,
-            alpha=0.45,
-        )
+        spans = [canvas.strokes([(a, r), (z, r)]) for a, z, r in extent]
+        self.spans_[name] = canvas.lines(ax, spans, f"{ids}-span", colour, 2.2, alpha=0.45)
         joined = _insert_gaps(np.column_stack([x, y]), breakdown)
-        style: dict[str, Any] = {"lw": 1.2, "ls": DASHES[number % len(DASHES)], "label": name, "zorder": 3}
-        gid = f"reliability-{self._ids[name]}-line"
-        (self.lines_[name],) = self.ax_.plot(*joined.T, color=colour, gid=gid, **style)
-        self.points_[name] = self._points(breakdown, x, y, colour, MARKERS[number % len(MARKERS)], ids + "point")
+        style: dict[str, Any] = {"lw": 1.2, "ls": dash, "label": name, "zorder": 3, "gid": f"{gid}-line"}
+        (self.lines_[name],) = ax.plot(*joined.T, color=colour, **style)
+        marker = canvas.marker(number)
+        self.points_[name] = self._points(breakdown, x, y, colour, marker, f"{ids}-point")
 
     def _points(self, breakdown: Breakdown, x: Floats, y: Floats, colour: str, marker: str, ids: str) -> list[Line2D]:
         hollow = breakdown.partition.effective_n < self.small
         face = self.ax_.get_facecolor()
-        if x.size > MOST_SINGLE:  # one artist for each kind
+        if x.size > canvas.MOST_SINGLE:  # one artist for each kind
             kinds = ((~hollow, colour, "all"), (hollow, face, "small"))
             drawn = [(x[k], y[k], c, ids.format(n)) for k, c, n in kinds if k.any()]
         else:
@@ -390,16 +330,16 @@ class ReliabilityDisplay:
         p, ids = self.breakdowns[name].partition, f"reliability-{self._ids[name]}-bin-{{}}-size"
         spans = list(zip(axis.inside(p.lower), axis.inside(p.upper), p.n.astype(np.float64), strict=True))
         if len(self.breakdowns) == 1:
-            boxes = [rectangle(a, z, 0, size) for a, z, size in spans]
+            boxes = [canvas.rectangle(a, z, 0, size) for a, z, size in spans]
             edge = {"edgecolor": self.ax_.get_facecolor(), "linewidth": 0.8 if len(p) <= 30 else 0}
-            self.sizes_[name] = shapes(self.ax_sizes_, boxes, ids, facecolor=ACCEPTED, **edge)
+            self.sizes_[name] = canvas.shapes(self.ax_sizes_, boxes, ids, facecolor=canvas.ACCEPTED, **edge)
             bars = histogram_bars(self.ax_histogram_, p.table, axis, "reliability-histogram-{}")
             self.histograms_[name], longest = bars
             return longest
-        tops = [strokes([(a, size), (z, size)]) for a, z, size in spans]
-        self.sizes_[name] = shapes(self.ax_sizes_, tops, ids, facecolor="none", edgecolor=colour, linewidth=1.4)
+        tops = [canvas.strokes([(a, size), (z, size)]) for a, z, size in spans]
+        self.sizes_[name] = canvas.lines(self.ax_sizes_, tops, ids, colour, 1.4)
         edges, counts = histogram(p.table, axis)
-        style: dict[str, Any] = {"color": colour, "lw": 1.2, "ls": DASHES[number % len(DASHES)]}
+        style: dict[str, Any] = {"color": colour, "lw": 1.2, "ls": canvas.dash(number)}
         self.histograms_[name] = [self.ax_histogram_.stairs(counts, edges, orientation="horizontal", **style)]
         return float(counts.max())
 
@@ -418,36 +358,44 @@ class ReliabilityDisplay:
         title = self._title()
         if beyond and axis.cut:
             title += f" ({bins_text(beyond)} beyond {axis.high:g} not shown)"
-        legend_above(self.ax_, title, *self._keys(), reach=1.3)
+        canvas.legend_above(self.ax_, title, *self._keys(), reach=1.3)
 
     def _dress_given_axes(self) -> None:
         """Write the legend of all models in the axes of the user, and leave the title to the user."""
         lines = [*self._before, *self.lines_.values()]
         handles = [
-            Line2D([], [], color=line.get_color(), ls=line.get_linestyle(), lw=1.2, marker=MARKERS[i % 7], ms=5.5)
+            Line2D([], [], color=line.get_color(), ls=line.get_linestyle(), lw=1.2, marker=canvas.marker(i), ms=5.5)
             for i, line in enumerate(lines)
         ]
-        labels = [shorten(str(line.get_label())) for line in lines]
+        labels = [canvas.shorten(str(line.get_label())) for line in lines]
         below = [float(np.nanmean(np.subtract(*np.array(line.get_data(), dtype=np.float64)))) > 0 for line in lines]
         low = sum(below) > len(below) / 2
-        legend(self.ax_, handles, labels, loc="upper left" if low else "lower right")
+        canvas.legend(self.ax_, handles, labels, loc="upper left" if low else "lower right")
 
     def _keys(self) -> tuple[list[Any], list[str]]:
         colours = self._colours()
         several = len(colours) > 1
         handles: list[Any] = [
-            Line2D([], [], color=c, marker=MARKERS[i % len(MARKERS)], ms=5.5, lw=1.2, ls=DASHES[i % len(DASHES)])
+            Line2D(
+                [],
+                [],
+                color=c,
+                marker=canvas.marker(i),
+                ms=5.5,
+                lw=1.2,
+                ls=canvas.dash(i),
+            )
             for i, c in enumerate(colours)
         ]
         level = f"{100 * self.confidence_level:g} %"
         single = f"bins, {level} CI" if self.intervals else "bins"
-        labels = [shorten(name) for name in self.breakdowns] if several else [single]
+        labels = [canvas.shorten(name) for name in self.breakdowns] if several else [single]
         if any((b.partition.effective_n < self.small).any() for b in self.breakdowns.values()):
             effective = "effective " if any(b.partition.table.importance for b in self.breakdowns.values()) else ""
-            handles.append(Line2D([], [], color=blend(0.6), marker="o", mfc="none", ms=5.5, lw=0))
+            handles.append(Line2D([], [], color=canvas.blend(0.6), marker="o", mfc="none", ms=5.5, lw=0))
             labels.append(f"fewer than {self.small} {effective}rows")
         if self.bands:
-            handles.append(Patch(color=blend(0.5), alpha=0.25, lw=0))
+            handles.append(Patch(color=canvas.blend(0.5), alpha=0.25, lw=0))
             labels.append(f"{100 * next(iter(self.bands.values())).level:g} % null range")
         return handles, labels
 
@@ -460,52 +408,29 @@ class ReliabilityDisplay:
 
     @property
     def _ids(self) -> dict[str, str]:
-        return ids_by_name(self.breakdowns)
+        return canvas.ids_by_name(self.breakdowns)
 
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per model and bin, with intervals and bands if drawn.
+    def _columns(self) -> dict[str, Any]:
+        return stacked("model", {name: self._columns_of(name) for name in self.breakdowns})
 
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
-        shown = ("lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score")
-        parts = []
-        for name, b in self.breakdowns.items():
-            count = len(b.partition)
-            columns = {"model": np.full(count, name, dtype=object), "bin": np.arange(count)}
-            columns |= {column: b.per_bin[column] for column in shown}
-            if self.intervals:
-                columns["rate_low"], columns["rate_high"] = b.rate_interval(self.confidence_level)
-            columns["small"] = b.partition.effective_n < self.small
-            if self.bands:
-                none = np.full(count, np.nan)
-                band = self.bands.get(name)
-                columns |= {
-                    "band_low": none if band is None else band.low,
-                    "band_high": none if band is None else band.high,
-                }
-            parts.append(columns)
-        return stacked_frame(parts, backend)
+    def _columns_of(self, name: str) -> dict[str, Any]:
+        breakdown, band = self.breakdowns[name], self.bands.get(name)
+        count = len(breakdown.partition)
+        drawn = ("lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score")
+        columns = {"bin": np.arange(count)} | {column: breakdown.per_bin[column] for column in drawn}
+        if self.intervals:
+            columns["rate_low"], columns["rate_high"] = breakdown.rate_interval(self.confidence_level)
+        columns["small"] = breakdown.partition.effective_n < self.small
+        if self.bands:
+            none = np.full(count, np.nan)
+            columns["band_low"], columns["band_high"] = (none, none) if band is None else (band.low, band.high)
+        return columns
 
     def __repr__(self) -> str:
         described = [f"{name}: {bins_text(len(b.partition))}" for name, b in self.breakdowns.items()]
-        return f"ReliabilityDisplay({join_short(described)})"
+        return f"ReliabilityDisplay({canvas.join_short(described)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         return "Reliability diagram: " + "; ".join(self._describe(name) for name in self.breakdowns) + "."
 
     def _describe(self, name: str) -> str:
@@ -524,16 +449,17 @@ class ReliabilityDisplay:
 
     def _outside(self, name: str) -> str:
         """Count the bins outside the drawn intervals and bands."""
-        b, found = self.breakdowns[name], []
+        breakdown, counts = self.breakdowns[name], []
+        p = breakdown.partition
         if self.intervals:
-            low, high = b.rate_interval(self.confidence_level)
-            off = int(((b.partition.mean_score < low) | (b.partition.mean_score > high)).sum())
-            found.append(f"mean predictions outside the {100 * self.confidence_level:g} % CI of their rate: {off}")
+            low, high = breakdown.rate_interval(self.confidence_level)
+            count = int(((p.mean_score < low) | (p.mean_score > high)).sum())
+            counts.append(f"mean predictions outside the {100 * self.confidence_level:g} % CI of their rate: {count}")
         if name in self.bands:
             band = self.bands[name]
-            off = int(((b.partition.rate < band.low) | (b.partition.rate > band.high)).sum())
-            found.append(f"rates outside the {100 * band.level:g} % null range: {off}")
-        return "".join(f"{each}, " for each in found)
+            count = int(((p.rate < band.low) | (p.rate > band.high)).sum())
+            counts.append(f"rates outside the {100 * band.level:g} % null range: {count}")
+        return "".join(f"{text}, " for text in counts)
 
 
 def _drawn_lines(ax: Axes | None) -> list[Line2D]:

@@ -15,13 +15,13 @@ from matplotlib.path import Path
 from calibrant._support.arrays import Floats
 from calibrant.metrics.bins import PAVA
 from calibrant.metrics.proper_scores import AUC
-from calibrant.plots._canvas import draw_title, drawn_frame, legend, shapes, single_axes, strokes
-from calibrant.plots._inputs import predict_scores, result_table
-from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
-from calibrant.results.text import rows_text
-from calibrant.tables.partition import Partition
+from calibrant.plots import canvas
 from calibrant.tables.rows import RowOptions
-from calibrant.tables.score_table import ScoreTable, need_both_classes, read_score_table
+from calibrant.plots.display import ScoreDisplay
+from calibrant.results.sizes import rows_text
+from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import need_both_classes, read_score_table
 
 __all__ = ["RocHullDisplay"]
 
@@ -29,7 +29,7 @@ _MOST_POINTS = 1_000
 
 
 @dataclass(eq=False, repr=False)
-class RocHullDisplay:
+class RocHullDisplay(ScoreDisplay):
     """The ROC curve with its convex hull.
 
     Each segment of the hull is a bin of `PAVA`, and its slope is the odds of the event in that bin over the odds in all
@@ -46,7 +46,8 @@ class RocHullDisplay:
         Areas under curve and hull.
     figure_, ax_, curve_, segments_, concavities_
         After drawing; segments and concavities have the id (gid) ``roc-hull-bin-<number>-<part>``, numbered from 0
-        for the lowest scores.
+        for the lowest scores. `data` has one row per segment, by rising score: its end (fpr, tpr), scores, size and
+        event rate of its bin, and the largest distance of the curve from it (depth).
 
     See Also
     --------
@@ -60,17 +61,13 @@ class RocHullDisplay:
     (0.75, 0.875)
     """
 
+    _size = (5.6, 5.6)
+
     hull: Partition
 
     @classmethod
     def from_predictions(
-        cls,
-        y_true: Any,
-        y_prob: Any = None,
-        *,
-        ax: Axes | None = None,
-        fig: FigureBase | None = None,
-        **rows: Unpack[RowOptions],
+        cls, y_true: Any, y_prob: Any = None, *, ax: Axes | None = None, fig: FigureBase | None = None, **rows: Unpack[RowOptions]
     ) -> "RocHullDisplay":
         """Compute the ROC curve and its hull, and draw them.
 
@@ -91,44 +88,6 @@ class RocHullDisplay:
         table = read_score_table(y_true, y_prob, rows)
         need_both_classes(table, "A ROC curve")
         return cls(PAVA()(table)).plot(ax=ax, fig=fig)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "RocHullDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        RocHullDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
-
-    @classmethod
-    def from_breakdown(cls, breakdown: Any, **options: Any) -> "RocHullDisplay":
-        """Draw the curve of the table of a result.
-
-        Parameters
-        ----------
-        breakdown : MetricValue or Breakdown
-            Result of a metric, with its table.
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        RocHullDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(result_table(breakdown), **options)
 
     @property
     def table(self) -> ScoreTable:
@@ -163,103 +122,37 @@ class RocHullDisplay:
         """Return the indices of the points that the hull touches, by falling score."""
         return np.concatenate([[0], len(self.table) - self.hull.start[::-1]])
 
-    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RocHullDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Axes to draw in.
-        fig : Figure or SubFigure, optional
-            Figure to draw in, if `ax` is not given; by default a new one.
-
-        Returns
-        -------
-        RocHullDisplay
-            This display; artists are attributes that end in ``_``.
-        """
-        self.ax_ = single_axes(ax, fig, (5.6, 5.6))
-        self.figure_ = self.ax_.figure
-        x, y = self._rates(self.table.n, self.table.k)
-        kept, corners, colour = self._drawn_indices(), self._corners(), model_colours(1)[0]
+    def _draw(self) -> None:
+        ax, (x, y) = self.ax_, self._rates(self.table.n, self.table.k)
+        kept, corners = self._drawn_indices(), self._corners()
+        colour, red = canvas.model_colours(1)[0], canvas.event_colour()
         runs = list(pairwise(corners))[::-1]  # by score, rising
-        self.ax_.plot([0, 1], [0, 1], color=blend(0.45), lw=1, ls=(0, (4, 3)))
-        self.concavities_: list[Artist] = shapes(
-            self.ax_,
-            [_concavity(x, y, kept[(kept >= a) & (kept <= z)]) for a, z in runs],
-            "roc-hull-bin-{}-concavity",
-            facecolor=REJECTED,
-            alpha=0.45,
-            linewidth=0,
-        )
-        self.segments_: list[Artist] = shapes(
-            self.ax_,
-            [strokes([(x[a], y[a]), (x[z], y[z])]) for a, z in runs],
-            "roc-hull-bin-{}-segment",
-            facecolor="none",
-            edgecolor=event_colour(),
-            linewidth=1.8,
-        )
-        size = 4 if len(runs) <= 60 else 2
-        (self.corners_,) = self.ax_.plot(
-            x[corners], y[corners], ls="", marker="o", ms=size, color=event_colour(), zorder=4
-        )
-        (self.curve_,) = self.ax_.plot(x[kept], y[kept], color=colour, lw=1.3, gid="roc-hull-curve", zorder=3)
-        self._dress(colour)
-        return self
+        ax.plot([0, 1], [0, 1], **canvas.dashes())
+        below = [_concavity(x, y, kept[(kept >= a) & (kept <= z)]) for a, z in runs]
+        shade: dict[str, Any] = {"facecolor": canvas.REJECTED, "alpha": 0.45, "linewidth": 0}
+        self.concavities_: list[Artist] = canvas.shapes(ax, below, "roc-hull-bin-{}-concavity", **shade)
+        segments = [canvas.strokes([(x[a], y[a]), (x[z], y[z])]) for a, z in runs]
+        self.segments_: list[Artist] = canvas.lines(ax, segments, "roc-hull-bin-{}-segment", red, 1.8)
+        marks: dict[str, Any] = {"ls": "", "marker": "o", "ms": 4 if len(runs) <= 60 else 2}
+        (self.corners_,) = ax.plot(x[corners], y[corners], color=red, zorder=4, **marks)
+        (self.curve_,) = ax.plot(x[kept], y[kept], color=colour, lw=1.3, gid="roc-hull-curve", zorder=3)
+        canvas.dress(ax, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+        ax.set(xlabel="false positive rate", ylabel="true positive rate")
+        hull = Line2D([], [], color=red, lw=1.8, marker="o", ms=4)
+        handles = [Line2D([], [], color=colour, lw=1.3), hull, Patch(color=canvas.REJECTED, alpha=0.45, lw=0)]
+        canvas.legend(ax, handles, ["ROC curve", "convex hull (PAVA bins)", "concavities"], loc="lower right")
+        title = f"AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}"
+        canvas.title(ax, title, f"{rows_text(self.table)}, {self._segments_text}")
 
-    def _dress(self, colour: str) -> None:
-        ax = self.ax_
-        ax.set_xlim(-0.01, 1.01)
-        ax.set_ylim(-0.01, 1.01)
-        ax.set_aspect("equal")
-        ax.set_xlabel("false positive rate")
-        ax.set_ylabel("true positive rate")
-        ax.spines[["top", "right"]].set_visible(False)
-        hull = Line2D([], [], color=event_colour(), lw=1.8, marker="o", ms=4)
-        legend(
-            ax,
-            [Line2D([], [], color=colour, lw=1.3), hull, Patch(color=REJECTED, alpha=0.45, lw=0)],
-            ["ROC curve", "convex hull (PAVA bins)", "concavities"],
-            loc="lower right",
-        )
-        count = len(self.hull)
-        draw_title(
-            ax,
-            f"AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}",
-            f"{rows_text(self.table)}, {count} segment{'s' * (count != 1)}",
-        )
+    @property
+    def _segments_text(self) -> str:
+        return f"{len(self.hull)} segment{'s' * (len(self.hull) != 1)}"
 
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per segment of the hull, by rising score.
-
-        Columns: end of the segment (fpr, tpr), scores, size and event rate of its bin, and the largest distance of the
-        curve from it (depth).
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
+    def _columns(self) -> dict[str, Any]:
         p = self.hull
-        hx, hy = self._rates(p.n, p.k)
-        columns = {
-            "bin": np.arange(len(p)),
-            "min_score": p.min_score,
-            "max_score": p.max_score,
-            "n": p.n,
-            "k": p.k,
-            "rate": p.rate,
-            "fpr": hx[1:][::-1],
-            "tpr": hy[1:][::-1],
-            "depth": self._depths(),
-        }
-        return drawn_frame(columns, backend)
+        fpr, tpr = self._rates(p.n, p.k)
+        columns = {name: getattr(p, name) for name in ("min_score", "max_score", "n", "k", "rate")}
+        return {"bin": np.arange(len(p)), **columns, "fpr": fpr[:0:-1], "tpr": tpr[:0:-1], "depth": self._depths()}
 
     def _depths(self) -> Floats:
         """Return the largest distance of the curve from each segment."""
@@ -274,17 +167,9 @@ class RocHullDisplay:
         return f"RocHullDisplay(AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}, {rows_text(self.table)})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
-        count = len(self.hull)
         return (
-            f"ROC curve of {rows_text(self.table)} with an area of {self.auc:.4f}, and its convex hull of {count} "
-            f"segment{'s' * (count != 1)}, the bins of PAVA, with an area of {self.hull_auc:.4f}."
+            f"ROC curve of {rows_text(self.table)} with an area of {self.auc:.4f}, and its convex hull of "
+            f"{self._segments_text}, the bins of PAVA, with an area of {self.hull_auc:.4f}."
         )
 
 

@@ -1,7 +1,7 @@
 """`TestBasedReliabilityDisplay`: the reliability diagram of TCE."""
 
-from dataclasses import dataclass
-from typing import Any, Unpack
+from dataclasses import dataclass, replace
+from typing import Any, Self, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -16,44 +16,34 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
 from calibrant._support.workers import cached_property
-from calibrant.evaluation.metric_inference import null
+from calibrant.inference import nulls
+from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.rejection_profile import MAX_BINS, RejectionProfile, cells_per_bin
-from calibrant.plots._canvas import (
-    MOST_SINGLE,
-    Axis,
-    Scale,
-    check_place,
-    distinct_labels,
-    drawn_frame,
-    labels_fit,
-    legend,
-    legend_above,
-    rectangle,
-    shapes,
-    strokes,
-)
-from calibrant.plots._density import Violin, choose_scale, quantile, violins
-from calibrant.plots._inputs import check_breakdown, predict_scores
-from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
-from calibrant.plots._panels import Panels, histogram_bars
-from calibrant.plots._split_bins import DrawnBins
-from calibrant.results.text import bins_text, rows_text
-from calibrant.results.uncertainty import Null
+from calibrant.metrics.significance import clopper_pearson
+from calibrant.plots import canvas
 from calibrant.tables.rows import RowOptions
-from calibrant.tables.score_table import ScoreTable, read_score_table
+from calibrant.plots.display import ScoreDisplay, check_breakdown
+from calibrant.plots.probability_axes import Axis, Panels, Scale, choose_scale, histogram_bars, quantile
+from calibrant.results.sizes import bins_text, rows_text
+from calibrant.results.uncertainty import Null
+from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import read_score_table
 
 __all__ = ["TestBasedReliabilityDisplay"]
 
 _HALF = 0.42  # half the width of the shapes of a bin; bins are 1 apart
 _PANELS: dict[str, Any] = {"heights": (4, 1), "size": (8, 5.6)}
 _MANY = 60  # bins; with more, shapes are simpler and files smaller
+_MOST_PARTS = 5  # of a bin
+_EVENTS_PER_PART = 10  # expected events; fewer leave an interval that says little
 
 
 @dataclass(eq=False, repr=False)
-class TestBasedReliabilityDisplay:
+class TestBasedReliabilityDisplay(ScoreDisplay):
     """The test-based reliability diagram: Figure 1 (left) of Matsubara et al. (2023), the diagram of TCE.
 
     Each bin shows the distribution of its predictions (a violin, orange where the exact test against the bin's outcomes
@@ -84,6 +74,8 @@ class TestBasedReliabilityDisplay:
         Lists of artists: one per drawn bin that has such a shape. The id (gid) of each is
         ``test-based-bin-<number>-<shape>``, numbered from 0 as the rows of `data`. With more than 60 bins rate and
         interval are one shape; with more than 200 there are no intervals, and all shapes of a kind are one artist.
+        `data` has one row per bin, or per part of a bin: edges, sizes, rate with interval, predictions, rejected rows;
+        ``part`` is its number within the bin.
     scale : str
         Scale of the axes.
     ymax : float or None
@@ -172,28 +164,8 @@ class TestBasedReliabilityDisplay:
         breakdown = gce(table)
         display = cls(breakdown, None, confidence_level, scale, ymax)  # rejects other losses before resampling
         if n_resamples:
-            display.null = null(gce, table, n_resamples=n_resamples, random_state=random_state)
+            display.null = nulls.null(gce, table, n_resamples=n_resamples, random_state=random_state)
         return display.plot(ax=ax, fig=fig)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "TestBasedReliabilityDisplay":
-        """Predict with a fitted classifier and draw; options as for `from_predictions`.
-
-        Parameters
-        ----------
-        estimator : fitted classifier
-        X : array or frame of n rows
-            Features, as the estimator takes them.
-        y : column of n outcomes
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        TestBasedReliabilityDisplay
-            The display, drawn.
-        """
-        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(
@@ -237,7 +209,7 @@ class TestBasedReliabilityDisplay:
         fig: FigureBase | None = None,
         scale: Scale | None = None,
         ymax: float | None = None,
-    ) -> "TestBasedReliabilityDisplay":
+    ) -> Self:
         """Draw in `ax`, in `fig`, or in a new figure; omitted options keep their values.
 
         Parameters
@@ -260,12 +232,12 @@ class TestBasedReliabilityDisplay:
         """
         self.scale = self.scale if scale is None else scale
         self.ymax = self.ymax if ymax is None else ymax
-        check_place(ax, fig)
+        canvas.check_place(ax, fig)
         self._axis()  # an error about the axis before there is a figure
-        own = Panels(ax.figure, ax) if ax is not None else None
-        return self._draw(own or Panels.create(None, fig, **_PANELS))
+        outer = Panels(ax.figure, ax) if ax is not None else None
+        return self._draw_panels(outer or Panels.create(None, fig, **_PANELS))
 
-    def plot_panels(self, ax: Axes) -> "TestBasedReliabilityDisplay":
+    def plot_panels(self, ax: Axes) -> Self:
         """Draw all panels in the place of `ax`, which must belong to a grid and is replaced by them.
 
         Parameters
@@ -278,13 +250,12 @@ class TestBasedReliabilityDisplay:
         TestBasedReliabilityDisplay
             This display.
         """
-        return self._draw(Panels.create(ax, None, **_PANELS))
+        return self._draw_panels(Panels.create(ax, None, **_PANELS))
 
-    def _draw(self, panels: Panels) -> "TestBasedReliabilityDisplay":
+    def _draw_panels(self, panels: Panels) -> Self:
         table, axis = self.breakdown.partition.table, self._axis()
         low, high = self.drawn.rate_interval(self.confidence_level)
-        self.figure_, self.ax_ = panels.figure, panels.main
-        self.ax_sizes_, self.ax_histogram_ = panels.sizes, panels.histogram
+        self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = panels
         axis.apply(self.ax_.yaxis)
         self._draw_ground(axis)
         self._draw_violins(axis)
@@ -296,7 +267,7 @@ class TestBasedReliabilityDisplay:
         return self
 
     @cached_property
-    def drawn(self) -> DrawnBins:
+    def drawn(self) -> "DrawnBins":
         """The bins as drawn, of which one may be in parts."""
         return DrawnBins.create(self.breakdown)
 
@@ -318,7 +289,7 @@ class TestBasedReliabilityDisplay:
         score = np.concatenate([v.score for v in outlines])
         rejected = np.split(self._rejects(bins, score), np.cumsum(lengths)[:-1])
         pairs = list(enumerate(zip(outlines, rejected, strict=True)))
-        shape = _outline if len(pairs) <= MOST_SINGLE else _spine
+        shape = _outline if len(pairs) <= canvas.MOST_SINGLE else _spine
         self.accepted_violins_ = self._draw_filled(self.ax_, [shape(i, v, ~r) for i, (v, r) in pairs], "violin")
         self.rejected_violins_ = self._draw_filled(self.ax_, [shape(i, v, r) for i, (v, r) in pairs], "violin-rejected")
 
@@ -339,10 +310,10 @@ class TestBasedReliabilityDisplay:
         left, right = float(parts[0]) - 0.5, float(parts[-1]) + 0.5
         for ax in (self.ax_, self.ax_sizes_):
             if ax is not None:
-                ax.axvspan(left, right, facecolor=blend(0.5), alpha=0.1, lw=0, zorder=0)
+                ax.axvspan(left, right, facecolor=canvas.blend(0.5), alpha=0.1, lw=0, zorder=0)
         rate = float(axis.inside(self.breakdown.partition.rate[self.drawn.owner[parts[0]]]))
-        style: dict[str, Any] = {"color": event_colour(), "lw": 1, "ls": (0, (4, 3)), "zorder": 0.9}
-        (self.whole_rate_,) = self.ax_.plot([left, right], [rate, rate], gid="test-based-whole-rate", **style)
+        style = canvas.dashes(gid="test-based-whole-rate", zorder=0.9) | {"color": canvas.event_colour()}
+        (self.whole_rate_,) = self.ax_.plot([left, right], [rate, rate], **style)
 
     def _draw_margins(self, table: ScoreTable, axis: Axis) -> float:
         """Draw bin sizes and histogram where there is room; return the longest bar of the histogram."""
@@ -357,32 +328,32 @@ class TestBasedReliabilityDisplay:
 
     def _draw_sizes(self, ax: Axes) -> None:
         n, rejected = self.drawn.partition.n, self.drawn.rejected
-        if len(n) > MOST_SINGLE:
+        if len(n) > canvas.MOST_SINGLE:
             self.accepted_sizes_ = self._stairs(ax, n, "size")
             self.rejected_sizes_ = self._stairs(ax, rejected, "size-rejected")
             ax.set_ylim(0, float(n.max()) * 1.05)
             return
         half = self._half
         cells = list(enumerate(zip(rejected.tolist(), n.tolist(), strict=True)))
-        accepted = [rectangle(i - half, i + half, r, size) if r < size else None for i, (r, size) in cells]
-        parts = [rectangle(i - half, i + half, 0, r) if r > 0 else None for i, (r, _) in cells]
+        accepted = [canvas.rectangle(i - half, i + half, r, size) if r < size else None for i, (r, size) in cells]
+        parts = [canvas.rectangle(i - half, i + half, 0, r) if r > 0 else None for i, (r, _) in cells]
         self.accepted_sizes_ = self._draw_filled(ax, accepted, "size")
         self.rejected_sizes_ = self._draw_filled(ax, parts, "size-rejected")
         labels = [f"{share:.0f} %" for share in 100 * rejected / n]
-        fit = labels_fit(ax, labels)
+        fit = canvas.labels_fit(ax, labels)
         ax.set_ylim(0, float(n.max()) * (1.32 if fit else 1.05))
         for i, (size, label) in enumerate(zip(n, labels, strict=True)) if fit else ():
             ax.annotate(label, (i, size), (0, 2), textcoords="offset points", ha="center", fontsize="x-small")
 
     def _stairs(self, ax: Axes, sizes: Any, part: str) -> list[Artist]:
         """Draw all bars as one outline, rejected rows in front."""
-        colour = REJECTED if part.endswith("rejected") else ACCEPTED
+        colour = canvas.REJECTED if part.endswith("rejected") else canvas.ACCEPTED
         edges = np.arange(len(sizes) + 1) - 0.5
         return [ax.stairs(sizes, edges, fill=True, color=colour, gid=f"test-based-bin-all-{part}")]
 
     @property
     def _shows_intervals(self) -> bool:
-        return len(self.drawn) <= MOST_SINGLE
+        return len(self.drawn) <= canvas.MOST_SINGLE
 
     @property
     def _half(self) -> float:
@@ -390,38 +361,36 @@ class TestBasedReliabilityDisplay:
         return _HALF if len(self.drawn) <= _MANY else 0.5
 
     def _draw_filled(self, ax: Axes, paths: list[Path | None], part: str) -> list[Artist]:
-        colour = REJECTED if part.endswith("rejected") else ACCEPTED
+        colour = canvas.REJECTED if part.endswith("rejected") else canvas.ACCEPTED
         outline = {"edgecolor": colour, "linewidth": 1.2} if "violin" in part else {"linewidth": 0}
-        return shapes(ax, paths, f"test-based-bin-{{}}-{part}", facecolor=colour, **outline)
+        return canvas.shapes(ax, paths, f"test-based-bin-{{}}-{part}", facecolor=colour, **outline)
 
     def _draw_rates(self, axis: Axis, low: Any, high: Any) -> None:
         """Draw rates and intervals: with many bins as one shape, with very many without intervals."""
+        ax, ids, colour = self.ax_, "test-based-bin-{}", canvas.event_colour()
         rate = self.drawn.partition.rate
         ends = list(enumerate(zip(axis.inside(rate), axis.inside(low), axis.inside(high), strict=True)))
-        style = {"facecolor": "none", "edgecolor": event_colour()}
         if len(ends) > _MANY:
-            both = [strokes([(i - 0.5, r), (i + 0.5, r)], [(i, a), (i, z)]) for i, (r, a, z) in ends]
+            marks = [canvas.strokes([(i - 0.5, r), (i + 0.5, r)], [(i, a), (i, z)]) for i, (r, a, z) in ends]
             if not self._shows_intervals:
-                both = [strokes([(i - 0.5, r), (i + 0.5, r)]) for i, (r, _, _) in ends]
-            self.rates_ = self.intervals_ = shapes(self.ax_, both, "test-based-bin-{}-rate", linewidth=1.1, **style)
+                marks = [canvas.strokes([(i - 0.5, r), (i + 0.5, r)]) for i, (r, _, _) in ends]
+            self.rates_ = self.intervals_ = canvas.lines(ax, marks, f"{ids}-rate", colour, 1.1)
             return
         cap = 0.12
         whiskers = [
-            strokes([(i - cap, a), (i + cap, a)], [(i, a), (i, z)], [(i - cap, z), (i + cap, z)])
+            canvas.strokes([(i - cap, a), (i + cap, a)], [(i, a), (i, z)], [(i - cap, z), (i + cap, z)])
             for i, (_, a, z) in ends
         ]
-        marks = [strokes([(i - _HALF, r), (i + _HALF, r)]) for i, (r, _, _) in ends]
-        self.intervals_ = shapes(self.ax_, whiskers, "test-based-bin-{}-interval", linewidth=1.1, **style)
-        self.rates_ = shapes(self.ax_, marks, "test-based-bin-{}-rate", linewidth=2.4, **style)
+        marks = [canvas.strokes([(i - _HALF, r), (i + _HALF, r)]) for i, (r, _, _) in ends]
+        self.intervals_ = canvas.lines(ax, whiskers, f"{ids}-interval", colour, 1.1)
+        self.rates_ = canvas.lines(ax, marks, f"{ids}-rate", colour, 2.4)
 
     def _mark_beyond(self, axis: Axis, top: Any) -> None:
         beyond = np.flatnonzero(top > axis.high) if axis.cut else np.empty(0, dtype=np.int64)
         self.beyond_: list[Line2D] = []
         if beyond.size:
-            high = np.full(beyond.size, axis.high)
-            self.beyond_ = self.ax_.plot(
-                beyond, high, ls="", marker="^", ms=5, color=event_colour(), clip_on=False, zorder=5
-            )
+            style: dict[str, Any] = {"ls": "", "marker": "^", "ms": 5, "clip_on": False, "zorder": 5}
+            self.beyond_ = self.ax_.plot(beyond, np.full(beyond.size, axis.high), color=canvas.event_colour(), **style)
 
     def _dress(self) -> None:
         loss = self.breakdown.definition.loss
@@ -432,19 +401,20 @@ class TestBasedReliabilityDisplay:
         self._label_edges(below)
         below.set_xlabel("bins and their edges")
         level = f", {100 * self.confidence_level:g} % CI" if self._shows_intervals else ""
-        rate = Line2D([], [], color=event_colour(), linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
-        keys: list[Any] = [Patch(color=ACCEPTED), Patch(color=REJECTED), rate]
+        red = canvas.event_colour()
+        rate = Line2D([], [], color=red, linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
+        keys: list[Any] = [Patch(color=canvas.ACCEPTED), Patch(color=canvas.REJECTED), rate]
         words = ["predictions", f"rejected at {loss.alpha:g}", "event rate" + level]
         if self.drawn.split.size:
-            keys.append(Line2D([], [], color=event_colour(), lw=1, ls=(0, (4, 3))))
-            keys.append(Patch(color=blend(0.5), alpha=0.2, lw=0))
+            keys.append(Line2D([], [], **canvas.dashes() | {"color": red}))
+            keys.append(Patch(color=canvas.blend(0.5), alpha=0.2, lw=0))
             words += ["rate of the whole bin", f"one bin in {self.drawn.split.size} parts"]
         if self.ax_sizes_ is None:
-            legend(self.ax_, keys, words, loc="best")
+            canvas.legend(self.ax_, keys, words, loc="best")
             return
         self.ax_.tick_params(labelbottom=False, bottom=False)
         self.ax_sizes_.locator_params(axis="y", nbins=3)
-        legend_above(self.ax_, self.headline(), keys, words, reach=1.3)
+        canvas.legend_above(self.ax_, self.headline(), keys, words, reach=1.3)
 
     def _label_edges(self, ax: Axes) -> None:
         """Label as many edges as fit; two labels where empty bins lie between."""
@@ -453,9 +423,9 @@ class TestBasedReliabilityDisplay:
             shown = np.arange(0, lower.size + 1, step)
             edges = [np.unique([*upper[max(i - 1, 0) : i], *lower[i : i + 1]]) for i in shown]
             every = np.unique(np.concatenate(edges))
-            words = dict(zip(every, distinct_labels(every), strict=True))
+            words = dict(zip(every, canvas.distinct_labels(every), strict=True))
             labels = [" … ".join(words[e] for e in pair) for pair in edges]
-            if labels_fit(ax, labels):
+            if canvas.labels_fit(ax, labels):
                 break
         ax.set_xticks(shown - 0.5, labels)
         ax.tick_params(axis="x", labelsize="small")
@@ -476,27 +446,13 @@ class TestBasedReliabilityDisplay:
         expected = form.range(self.null.low, self.null.high)
         return f"{text}   (expected if calibrated: {expected}; {p_text(self.null.pvalue)})"
 
-    def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values: edges, sizes, rate with interval, predictions, rejected rows.
-
-        One row per bin, or per part of a bin; `part` is its number within the bin.
-
-        Parameters
-        ----------
-        backend : str, default="pandas"
-            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
-
-        Returns
-        -------
-        frame
-            A frame of `backend`.
-        """
+    def _columns(self) -> dict[str, Any]:
         drawn, p = self.drawn, self.drawn.partition
         low, high = drawn.rate_interval(self.confidence_level)
         columns: dict[str, Any] = {"bin": drawn.owner, "part": drawn.part, "lower": drawn.lower, "upper": drawn.upper}
         columns |= {"min_score": p.min_score, "max_score": p.max_score, "n": p.n, "k": p.k, "rate": p.rate}
         columns |= {"mean_score": p.mean_score, "loss": 100 * drawn.rejected / p.n, "rejected": drawn.rejected}
-        return drawn_frame({**columns, "rate_low": low, "rate_high": high}, backend)
+        return {**columns, "rate_low": low, "rate_high": high}
 
     def __repr__(self) -> str:
         size = rows_text(self.breakdown.partition.table)
@@ -504,13 +460,6 @@ class TestBasedReliabilityDisplay:
         return f"TestBasedReliabilityDisplay({self.breakdown.metric} = {self.breakdown.value:.1f} %, {size}, {bins})"
 
     def alt_text(self) -> str:
-        """Return a description of the diagram in one sentence.
-
-        Returns
-        -------
-        str
-            The text for readers who cannot see the figure.
-        """
         b, cells = self.breakdown, self.breakdown.per_bin
         assert tests_scores(b.definition.loss)
         share = 100 * float(cells["rejected"].sum() / cells["n"].sum())
@@ -537,7 +486,7 @@ class TestBasedReliabilityDisplay:
         )
 
 
-def _outline(place: int, violin: Violin, shown: Any) -> Path | None:
+def _outline(place: int, violin: "Violin", shown: Any) -> Path | None:
     """Return the parts of a violin where `shown` is true, as closed shapes that reach half way to their neighbours."""
     at, half = violin.at, _HALF * violin.width
     parts = []
@@ -548,13 +497,13 @@ def _outline(place: int, violin: Violin, shown: Any) -> Path | None:
     return Path.make_compound_path(*parts) if parts else None
 
 
-def _spine(place: int, violin: Violin, shown: Any) -> Path | None:
+def _spine(place: int, violin: "Violin", shown: Any) -> Path | None:
     """Return the same parts as lines, for narrow bins."""
     parts = []
     for first, after in true_runs(shown):
         y, _ = _part_points(violin.at, violin.width, first, after)
         parts.append([(float(place), float(y[0])), (float(place), float(y[-1]))])
-    return strokes(*parts) if parts else None
+    return canvas.strokes(*parts) if parts else None
 
 
 def _part_points(at: Any, half: Any, first: int, after: int) -> tuple[Any, Any]:
@@ -565,3 +514,147 @@ def _part_points(at: Any, half: Any, first: int, after: int) -> tuple[Any, Any]:
     if after < at.size:
         y, x = [*y, (at[after - 1] + at[after]) / 2], [*x, (half[after - 1] + half[after]) / 2]
     return np.array(y), np.array(x)
+
+
+@dataclass(frozen=True, eq=False)
+class Violin:
+    """Outline of a distribution: half its width at several probabilities; the maximum is 1.
+
+    `score` is the probability at each position; at the ends it is the lowest and the highest score of the bin, which
+    the axis may have clipped.
+    """
+
+    at: Floats
+    width: Floats
+    score: Floats
+
+
+def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
+    """Return the distribution of predictions per bin, from its lowest to its highest score.
+
+    Rows are counted in cells of equal length along the axis, exactly, and smoothed over neighbouring cells, reflected
+    at the ends: by 0.9 s n^(-1/5), s the standard deviation (Silverman's rule), and at least 0.6 cells.
+    """
+    from scipy.ndimage import gaussian_filter1d
+
+    table = partition.table
+    before = np.concatenate([[0.0], np.cumsum(table.n, dtype=np.float64)])
+    stops = np.append(partition.start[1:], len(table))
+    outlines = []
+    for start, stop, size in zip(partition.start, stops, partition.effective_n, strict=True):
+        ends = axis.forward(table.score[[start, stop - 1]])
+        if ends[0] == ends[1]:
+            outlines.append(Violin(axis.backward(ends), np.ones(2), table.score[[start, stop - 1]]))
+            continue
+        edges = np.linspace(ends[0], ends[1], cells + 1)
+        inner = start + np.searchsorted(table.score[start:stop], axis.backward(edges[1:-1]))
+        counts = np.diff(before[np.concatenate([[start], inner, [stop]])])
+        middle = np.arange(cells)
+        mean = np.average(middle, weights=counts)
+        spread = np.sqrt(np.average((middle - mean) ** 2, weights=counts))
+        smooth = gaussian_filter1d(counts, max(0.6, 0.9 * spread * size**-0.2), mode="reflect")
+        places = np.concatenate([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
+        width = np.concatenate([smooth[:1], smooth, smooth[-1:]])
+        at = axis.backward(places)
+        score = np.concatenate([table.score[start : start + 1], at[1:-1], table.score[stop - 1 : stop]])
+        outlines.append(Violin(at, width / width.max(), score))
+    return outlines
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnBins:
+    """The bins of a breakdown as drawn: one of them may be in several parts.
+
+    Attributes
+    ----------
+    breakdown : Breakdown
+    partition : Partition
+        One bin for each part.
+    owner : ndarray of int64
+        The bin of the breakdown to which each part belongs. Its outcomes test the scores of all its parts.
+    lower, upper : ndarray of float64
+    rejected : ndarray
+        Rows of each part whose score the outcomes of the whole bin reject.
+    """
+
+    breakdown: Breakdown
+    partition: Partition
+    owner: Ints
+    lower: Floats
+    upper: Floats
+    rejected: Ints | Floats
+
+    def __len__(self) -> int:
+        """Number of parts."""
+        return len(self.partition)
+
+    @classmethod
+    def create(cls, breakdown: Breakdown) -> "DrawnBins":
+        """Return the bins, with the bin in parts that `_crowded_bin` names."""
+        whole, number = breakdown.partition, _crowded_bin(breakdown.partition)
+        cuts = np.empty(0, dtype=np.int64) if number is None else _inner_cuts(whole, number)
+        if number is None or not cuts.size:
+            b = breakdown.per_bin
+            return cls(breakdown, whole, np.arange(len(whole)), b["lower"], b["upper"], b["rejected"])
+        parts = Partition.from_cuts(whole.table, np.sort(np.concatenate([whole.start[1:], cuts])))
+        owner = np.searchsorted(whole.start, parts.start, side="right") - 1
+        lower, upper = whole.lower[owner], whole.upper[owner]
+        inside = np.flatnonzero(owner == number)
+        lower[inside[1:]], upper[inside[:-1]] = parts.lower[inside[1:]], parts.upper[inside[:-1]]
+        return cls(breakdown, parts, owner, lower, upper, _rejected_rows(breakdown, parts, owner, number))
+
+    @property
+    def split(self) -> Ints:
+        """Numbers of the parts of the bin that is in parts; empty if there is none."""
+        return np.asarray(np.flatnonzero(np.bincount(self.owner)[self.owner] > 1))
+
+    @property
+    def part(self) -> Ints:
+        """Number of each part within its bin."""
+        return np.asarray(np.arange(len(self)) - np.searchsorted(self.owner, self.owner))
+
+    def rate_interval(self, level: float) -> tuple[Floats, Floats]:
+        """Return the exact confidence limits of the rate of each part."""
+        p = self.partition
+        if p is self.breakdown.partition:
+            return self.breakdown.rate_interval(level)
+        return clopper_pearson(p.effective_k, p.effective_n, confidence_level=level)
+
+
+def _crowded_bin(partition: Partition) -> int | None:
+    """Return the first or last bin if it has most of the rarer outcome, in a table whose scores crowd an end."""
+    if choose_scale([partition.table], None, None) != "logit":
+        return None
+    rare = partition.k if 2 * partition.k.sum() <= partition.n.sum() else partition.n - partition.k
+    number = int(np.argmax(rare))
+    at_end = number in (0, len(partition) - 1)
+    return number if at_end and 2 * rare[number] > rare.sum() else None
+
+
+def _inner_cuts(partition: Partition, number: int) -> Ints:
+    """Return the entries at which the parts of a bin begin, without the first; they depend on no outcome."""
+    start = int(partition.start[number])
+    stop = int(np.append(partition.start, len(partition.table))[number + 1])
+    table = _run(partition.table, slice(start, stop))
+    information = float(np.sum(table.n * table.score * (1 - table.score)))
+    if table.w2 is not None:
+        information *= float(table.n.sum() / table.w2.sum())
+    count = min(int(information / _EVENTS_PER_PART), _MOST_PARTS)
+    return EqualInformation(count)(table).start[1:] + start if count > 1 else np.empty(0, dtype=np.int64)
+
+
+def _run(table: ScoreTable, entries: slice) -> ScoreTable:
+    squares: dict[str, Any] = {
+        name: None if (column := getattr(table, name)) is None else column[entries] for name in ("w2", "k2")
+    }
+    return replace(table, score=table.score[entries], n=table.n[entries], k=table.k[entries], **squares)
+
+
+def _rejected_rows(breakdown: Breakdown, parts: Partition, owner: Ints, number: int) -> Ints | Floats:
+    loss, table, whole = breakdown.definition.loss, parts.table, breakdown.partition
+    assert tests_scores(loss)
+    rejected = np.asarray(breakdown.per_bin["rejected"])[owner]
+    entries = np.flatnonzero(whole.labels == number)
+    decided = loss.rejects(whole, whole.labels[entries], table.score[entries])
+    rows = np.bincount(parts.labels[entries], weights=np.where(decided, table.n[entries], 0), minlength=len(parts))
+    return np.where(owner == number, rows.astype(rejected.dtype), rejected)

@@ -1,0 +1,341 @@
+"""`PITDisplay` and `CoverageDisplay`: PIT values of predictive distributions, and the coverage of their intervals."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from calibrant._support.arrays import Floats
+from calibrant._support.errors import InputError, check_count, check_share
+from calibrant._support.formatting import p_text
+from calibrant._support.random_streams import RandomState
+from calibrant.inference.regression.uniformity import anderson_darling
+from calibrant.metrics.distribution import pit, read_pit
+from calibrant.plots import canvas
+from calibrant.plots.display import AxesDisplay, display_names, stacked
+from calibrant.results.hypothesis_tests import TestResult
+
+__all__ = ["CoverageDisplay", "PITDisplay"]
+
+_LEVELS = np.arange(1, 100) / 100
+
+
+def default_bars(rows: int) -> int:
+    """Return the number of bars: 10, or 20 from 2,000 rows on."""
+    return 20 if rows >= 2000 else 10
+
+
+@dataclass(eq=False, repr=False)
+class PITDisplay(AxesDisplay):
+    """Histogram of the probability integral transforms, with its null range.
+
+    The PIT values of calibrated forecasts are uniform. A histogram that is high at both ends shows overconfident
+    forecasts, one that is high in the middle underconfident ones, a rising one underestimation, a falling one
+    overestimation. The grey band is the simultaneous 95 % null range of all bars (exact binomial limits of each bar, at
+    a level divided by the number of bars); bars outside of it are orange.
+
+    `from_predictions` or `from_pit` creates and draws it.
+
+    Attributes
+    ----------
+    u : ndarray
+    n_bins : int
+    test : TestResult
+        Anderson and Darling's.
+    figure_, ax_, bars_, band_, expected_
+        After drawing; `data` has one row per bar.
+    confidence_level : float
+        Level of the range of each bar if calibrated.
+
+    See Also
+    --------
+    pit, CoverageDisplay
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> from matplotlib.figure import Figure
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> display = PITDisplay.from_predictions(y, Gaussian(0 * y, 2.0), fig=Figure())
+    >>> int(display.data()["rows"].sum())
+    500
+    """
+
+    _size = (6.4, 3.8)
+
+    u: Floats
+    n_bins: int
+    test: TestResult
+    confidence_level: float = 0.95
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        forecast: Any,
+        *,
+        n_bins: int | None = None,
+        confidence_level: float = 0.95,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+    ) -> "PITDisplay":
+        """Compute PIT values and draw their histogram.
+
+        Parameters
+        ----------
+        y_true : column
+        forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+        n_bins : int, optional
+            Number of bars; by default 10, or 20 from 2,000 rows on.
+        confidence_level : float, default=0.95
+            Of the band.
+        random_state
+            See `calibrant.regression.pit`.
+        ax, fig
+            See `plot`.
+
+        Returns
+        -------
+        PITDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
+        """
+        u = pit(y_true, forecast, random_state=random_state)
+        return cls.from_pit(u, n_bins=n_bins, confidence_level=confidence_level, ax=ax, fig=fig)
+
+    @classmethod
+    def from_pit(
+        cls,
+        u: Any,
+        *,
+        n_bins: int | None = None,
+        confidence_level: float = 0.95,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+    ) -> "PITDisplay":
+        """Draw PIT values.
+
+        Parameters
+        ----------
+        u : column
+            Values in [0, 1].
+        n_bins : int, optional
+            Number of bars; by default 10, or 20 from 2,000 rows on.
+        confidence_level : float, default=0.95
+            Of the band.
+        ax : Axes, optional
+            Axes to draw in.
+        fig : Figure or SubFigure, optional
+            Figure to draw in, if `ax` is not given; by default a new one.
+
+        Returns
+        -------
+        PITDisplay
+            The display, drawn.
+        """
+        test, values = anderson_darling(u), read_pit(u)[0]
+        count = default_bars(values.size) if n_bins is None else check_count("n_bins", n_bins, 200)
+        return cls(values, count, test, check_share("confidence_level", confidence_level)).plot(ax=ax, fig=fig)
+
+    def _counts(self) -> tuple[Floats, Floats, float, float]:
+        """Edges and counts of the bars, and the limits of the band."""
+        from scipy.stats import binom
+
+        edges = np.arange(self.n_bins + 1) / self.n_bins
+        counts = np.bincount(np.searchsorted(edges[1:-1], self.u, side="right"), minlength=self.n_bins)
+        tail = (1 - self.confidence_level) / (2 * self.n_bins)
+        low, high = binom.ppf([tail, 1 - tail], self.u.size, 1 / self.n_bins)
+        return edges, counts.astype(np.float64), float(low), float(high)
+
+    def _draw(self) -> None:
+        ax, (edges, counts, low, high) = self.ax_, self._counts()
+        boxes = [canvas.rectangle(edges[i], edges[i + 1], 0.0, counts[i]) for i in range(self.n_bins)]
+        beyond = (counts < low) | (counts > high)
+        self.bars_: list[Artist] = []
+        for colour, chosen in ((canvas.ACCEPTED, ~beyond), (canvas.REJECTED, beyond)):
+            bars = [box if drawn else None for box, drawn in zip(boxes, chosen, strict=True)]
+            self.bars_ += canvas.shapes(ax, bars, "pit-bar-{}", fc=colour, ec=ax.get_facecolor(), lw=0.8)
+        style: dict[str, Any] = {"color": canvas.blend(0.5), "alpha": 0.22, "lw": 0, "gid": "pit-band", "zorder": 3}
+        self.band_: Patch = ax.axhspan(low, high, **style)
+        style = canvas.dashes(0.7, gid="pit-expected", zorder=4)
+        self.expected_: Line2D = ax.axhline(self.u.size / self.n_bins, **style)
+        canvas.dress(ax, xlim=(0, 1), ylim=(0, 1.1 * max(float(counts.max()), high)), ylabel="rows")
+        ax.set_xlabel("PIT value: predicted probability of a lower outcome")
+        small = f"grey: {100 * self.confidence_level:g} % null range; {self._shape()}"
+        canvas.title(ax, f"{self._test_text} ({self.u.size:,} rows)", small)
+
+    @property
+    def _test_text(self) -> str:
+        return f"A² = {self.test.statistic:.3g}, {p_text(self.test.pvalue)}"
+
+    def _shape(self) -> str:
+        """Return the deviation that the histogram shows."""
+        if self.test.pvalue > 1 - self.confidence_level:
+            return "no significant deviation"
+        mean, spread = float(self.u.mean()), float(self.u.std())
+        lean = (mean - 0.5) * np.sqrt(12 * self.u.size)
+        width = (spread**2 * 12 - 1) * np.sqrt(self.u.size / 0.8)  # the variance of (u - 1/2)^2 is 1/180
+        if abs(lean) >= abs(width):
+            return "forecasts underestimate" if lean > 0 else "forecasts overestimate"
+        return "forecasts overconfident" if width > 0 else "forecasts underconfident"
+
+    def _columns(self) -> dict[str, Any]:
+        edges, counts, low, high = self._counts()
+        limits = {"expected": self.u.size / self.n_bins, "band_low": low, "band_high": high}
+        bars = {"left": edges[:-1], "right": edges[1:], "rows": counts}
+        return bars | {name: np.full(self.n_bins, value) for name, value in limits.items()}
+
+    def __repr__(self) -> str:
+        return f"PITDisplay({self._test_text}, {self.u.size:,} rows)"
+
+    def alt_text(self) -> str:
+        _, counts, low, high = self._counts()
+        beyond = int(np.count_nonzero((counts < low) | (counts > high)))
+        return (
+            f"Histogram of the PIT values of {self.u.size:,} rows in {self.n_bins} bars, {beyond} of them outside the "
+            f"null range: {self._shape()} (Anderson-Darling {self.test.statistic:.3g}, "
+            f"{p_text(self.test.pvalue)})."
+        )
+
+
+@dataclass(eq=False, repr=False)
+class CoverageDisplay(AxesDisplay):
+    """Observed against nominal coverage of central intervals, at 1 % to 99 %, of one or several forecasts.
+
+    On the diagonal the coverage is nominal; below it the forecasts are overconfident (narrow intervals), above it
+    underconfident (wide intervals). The grey band is the pointwise 95 % null range of calibrated forecasts of that many
+    rows (exact binomial limits). An outcome lies inside the interval of level L if its PIT value lies within L/2 of
+    1/2.
+
+    `from_predictions` creates and draws it.
+
+    Attributes
+    ----------
+    u : dict of name to PIT values
+    figure_, ax_ : Figure, Axes
+    band_ : PolyCollection
+        Of the forecast with the most rows.
+    curves_ : dict of name to line
+        `data` has one row per forecast and level.
+    confidence_level : float
+        Level of the intervals of coverage.
+    levels : sequence of float
+        Coverages of the intervals that the forecasts state, drawn as points; the curve between them interpolates
+        quantiles. Empty for forecasts that state whole distributions.
+
+    See Also
+    --------
+    coverage, PITDisplay
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> from matplotlib.figure import Figure
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> display = CoverageDisplay.from_predictions(y, {"narrow": Gaussian(0 * y, 0.5)}, fig=Figure())
+    >>> display.data().query("level == 0.9")["observed"].item() < 0.7
+    True
+    """
+
+    _size = (5.6, 5.6)
+
+    u: Mapping[str, Floats]
+    confidence_level: float = 0.95
+    levels: Sequence[float] = ()
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        forecast: Any,
+        *,
+        confidence_level: float = 0.95,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+    ) -> "CoverageDisplay":
+        """Compute PIT values and draw their coverage.
+
+        Parameters
+        ----------
+        y_true : column
+        forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+            Or a mapping of name to forecast.
+        confidence_level : float, default=0.95
+            Of the band.
+        random_state
+            See `calibrant.regression.pit`.
+        ax, fig
+            See `plot`.
+
+        Returns
+        -------
+        CoverageDisplay
+            The display, drawn; its attribute ``figure_`` is the figure.
+        """
+        several = forecast if isinstance(forecast, Mapping) else {"forecast": forecast}
+        if not several:
+            raise InputError("forecast must have at least one forecast; got an empty mapping.", argument="forecast")
+        names = display_names(several)
+        u = [pit(y_true, each, random_state=random_state) for each in several.values()]
+        level = check_share("confidence_level", confidence_level)
+        return cls(dict(zip(names, u, strict=True)), level).plot(ax=ax, fig=fig)
+
+    def _observed(self, u: Floats, levels: Floats = _LEVELS) -> Floats:
+        reach = np.sort(np.abs(2 * u - 1))
+        return np.searchsorted(reach, levels * (1 + 1e-12), side="right") / u.size
+
+    def _band(self) -> tuple[Floats, Floats]:
+        from scipy.stats import binom
+
+        size = max(u.size for u in self.u.values())
+        tail = (1 - self.confidence_level) / 2
+        return binom.ppf(tail, size, _LEVELS) / size, binom.ppf(1 - tail, size, _LEVELS) / size
+
+    def _draw(self) -> None:
+        ax, (low, high) = self.ax_, self._band()
+        style: dict[str, Any] = {"color": canvas.blend(0.5), "alpha": 0.25, "lw": 0, "gid": "coverage-band"}
+        self.band_: PolyCollection = ax.fill_between(_LEVELS, low, high, **style)
+        ax.plot([0, 1], [0, 1], gid="coverage-diagonal", **canvas.dashes(0.6))
+        ids, colours = canvas.ids_by_name(self.u), canvas.model_colours(len(self.u))
+        stated = np.asarray(self.levels, dtype=np.float64)
+        self.curves_: dict[str, Line2D] = {}
+        for i, (name, u) in enumerate(self.u.items()):
+            gid, dash = f"coverage-{ids[name]}", canvas.dash(i // 6)
+            (self.curves_[name],) = ax.plot(_LEVELS, self._observed(u), color=colours[i], lw=1.8, ls=dash, gid=gid)
+            points: dict[str, Any] = {"ls": "", "marker": "o", "ms": 5.5, "zorder": 4, "gid": f"{gid}-levels"}
+            ax.plot(stated, self._observed(u, stated), color=colours[i], **points)
+        canvas.dress(ax, xlim=(0, 1), ylim=(0, 1), aspect="equal", adjustable="box")
+        ax.set(xlabel="nominal coverage", ylabel="observed coverage")
+        if len(self.u) > 1:
+            above = np.mean([self._observed(u) - _LEVELS for u in self.u.values()]) > 0
+            corner = "lower right" if above else "upper left"  # where fewer curves are
+            canvas.legend(ax, list(self.curves_.values()), list(self.curves_), loc=corner)
+        shares = [f"{100 * share:.1f}" for share in sorted(self._at_ninety().values())]
+        span = shares[0] if len(self.u) == 1 else f"{shares[0]} to {shares[-1]}"
+        small = "points: stated intervals" if self.levels else "below the diagonal: overconfident"
+        small = f"{small}; grey: {100 * self.confidence_level:g} % null range"
+        canvas.title(ax, f"90 % intervals cover {span} % of outcomes", small)
+
+    def _at_ninety(self) -> dict[str, float]:
+        return {name: float(self._observed(u)[89]) for name, u in self.u.items()}
+
+    def _columns(self) -> dict[str, Any]:
+        low, high = self._band()
+        parts = {name: {"level": _LEVELS, "observed": self._observed(u)} for name, u in self.u.items()}
+        return stacked("forecast", {name: {**part, "band_low": low, "band_high": high} for name, part in parts.items()})
+
+    def __repr__(self) -> str:
+        shares = [f"{name}: {100 * share:.1f} % in 90 % intervals" for name, share in self._at_ninety().items()]
+        return f"CoverageDisplay({canvas.join_short(shares)})"
+
+    def alt_text(self) -> str:
+        shares = "; ".join(f"{name} {100 * share:.1f} %" for name, share in self._at_ninety().items())
+        return f"Observed against nominal coverage of central intervals; share of outcomes in 90 % intervals: {shares}."
