@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import calibrant as cb
 from calibrant.plots import SegmentDisplay, SegmentMapDisplay
-from calibrant.plots.segment_map import squarified
+from calibrant.plots.audit_segments import squarified
 from calibrant.results import Audit, Segment
 from calibrant.results.audit import ResidualTerms
 

@@ -1,145 +1,100 @@
-"""Figures as files, the axes of scores, and what drawing leaves unchanged."""
+"""Colours are distinguishable with each kind of colour blindness and in greyscale; shortened names stay distinct."""
 
-import hashlib
-import re
-import subprocess
-import sys
-import xml.etree.ElementTree as ET
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-pytest.importorskip("pandas", reason="pandas is not installed")
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
+from matplotlib.colors import to_rgb
 
-import calibrant as cb
-from calibrant import plots
-from calibrant.plots._canvas import Axis
-from tests.plots.displays import DISPLAYS, page
+from calibrant.plots import canvas
 
-
-# One function writes the files of all displays; the next test compares the SVG of each display.
-@pytest.mark.parametrize("display", [plots.TestBasedReliabilityDisplay, plots.NullDisplay])
-def test_files_are_the_same_bytes_for_the_same_input(display, rows, tmp_path):
-    digests, kinds = [], ("svg", "png", "pdf")
-    for i in range(2):
-        drawn = display.from_predictions(*rows, fig=Figure(), **DISPLAYS[display])
-        for kind in kinds:
-            plots.save(drawn, tmp_path / f"{i}.{kind}")
-        digests.append([hashlib.sha256((tmp_path / f"{i}.{kind}").read_bytes()).digest() for kind in kinds])
-    assert digests[0] == digests[1]
+# Machado, Oliveira and Fernandes (2009), Table 1: linear RGB seen with no red, no green and no blue cones.
+SEEN = {
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    "full sight": np.eye(3).tolist(),
+}
+# Colours that meet in one diagram and mean different things, on paper and on black.
+MEANINGS = (canvas.ACCEPTED, canvas.REJECTED, canvas.EVENT)
+ON_DARK = (canvas.ACCEPTED, canvas.REJECTED, canvas.EVENT_ON_DARK)
 
 
-def test_axes_that_the_user_placed_stay_there(rows):
-    drawn = plots.CumulativeDisplay.from_predictions(*rows, fig=page())
-    (ax,) = drawn.figure_.axes
-    ax.set_position([0.3, 0.3, 0.4, 0.5])
-    plots.svg(drawn)
-    assert ax.get_position().bounds == pytest.approx((0.3, 0.3, 0.4, 0.5))
+def linear(colour):
+    rgb = np.array(to_rgb(colour))
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
 
 
-def test_files_are_the_same_bytes_in_another_process(rows):
-    script = (
-        "import numpy as np, calibrant as cb\n"
-        "from matplotlib.figure import Figure\n"
-        "p = np.linspace(0.01, 0.9, 400); y = np.arange(400) % 3 == 0\n"
-        "d = cb.plots.TestBasedReliabilityDisplay.from_predictions(y, p, n_resamples=19, fig=Figure())\n"
-        "print(cb.plots.svg(d))"
+def lab(rgb):
+    """CIE L*a*b* of linear RGB under D65."""
+    to_xyz = np.array(
+        [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
     )
-    texts = {subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout for _ in range(2)}
-    assert len(texts) == 1
+    t = to_xyz @ rgb / np.array([0.95047, 1.0, 1.08883])
+    f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-@pytest.mark.parametrize(
-    ("values", "ends", "between"),
-    [
-        ([3e-5, 0.04], (2e-5, 0.05), {0.0001, 0.001, 0.01}),
-        ([0.96, 0.9997], (0.95, 0.9998), {0.99, 0.999}),
-        ([0.02, 0.3], (0.01, 0.5), {0.1}),
-        ([0.0, 1.0], (0.1, 0.9), {0.5}),
-    ],
-)
-def test_a_logit_axis_fits_its_values(values, ends, between):
-    axis = Axis.fitting("logit", [values])
-    assert (axis.low, axis.high) == pytest.approx(ends)
-    ticks = axis._ticks(0.07)
-    assert ticks == sorted(ticks)
-    assert all(np.isclose(ticks, tick, rtol=1e-9).any() for tick in between)
+def seen(colour, sight):
+    return lab(np.clip(np.array(SEEN[sight]) @ linear(colour), 0, 1))
 
 
-def test_a_display_without_a_figure_cannot_be_saved(rows):
-    display = plots.ReliabilityDisplay({"model": cb.ECE()(*rows)})
-    with pytest.raises(cb.InputError, match="display must be drawn"):
-        plots.svg(display)
+def lightness(colour):
+    return lab(linear(colour))[0]
 
 
-def test_short_paths_stay_within_a_hundredth_of_a_point(rows):
-    import io
-
-    drawn = plots.ReliabilityDisplay.from_predictions(*rows, fig=Figure())
-    stream = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
-        drawn.figure_.savefig(stream, format="svg")
-    paths = [re.findall(r' d="([^"]*)"', text) for text in (stream.getvalue(), plots.svg(drawn))]
-    assert len(paths[0]) == len(paths[1])
-    for long, short in zip(*paths, strict=True):
-        exact, rounded = ([float(v) for v in re.findall(r"-?\d+\.?\d*", text)] for text in (long, short))
-        assert exact == pytest.approx(rounded, abs=0.011)
+@pytest.mark.parametrize("sight", SEEN)
+@pytest.mark.parametrize("pair", [*combinations((*MEANINGS, "white"), 2), *combinations((*ON_DARK, "black"), 2)])
+def test_meanings_are_distinguishable(pair, sight):
+    """A distance of 2 is just noticeable side by side; 20 is another colour at a glance."""
+    assert np.linalg.norm(seen(pair[0], sight) - seen(pair[1], sight)) > 20
 
 
-def test_two_displays_in_one_figure_have_ids_of_their_own(rows):
-    whole = Figure(figsize=(12, 6), layout="constrained")
-    left, right = whole.subfigures(1, 2)
-    one = plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, fig=left)
-    plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, fig=right)
-    ids = [e.get("id") for e in ET.fromstring(plots.svg(one)).iter() if e.get("id")]
-    assert len(ids) == len(set(ids))
-    assert {"test-based-bin-0-rate", "test-based-bin-0-rate-2"} <= set(ids)
+@pytest.mark.parametrize("pair", list(combinations((*MEANINGS, "white"), 2)))
+def test_meanings_are_distinguishable_in_grey(pair):
+    assert abs(lightness(pair[0]) - lightness(pair[1])) > 12
 
 
-def test_threads_leave_nothing_behind(rows):
-    from concurrent.futures import ThreadPoolExecutor
-
-    before = dict(mpl.rcParams)
-    displays = [plots.CumulativeDisplay.from_predictions(*rows, fig=page()) for _ in range(12)]
-    with ThreadPoolExecutor(6) as pool:
-        texts = set(pool.map(plots.svg, displays))
-    assert len(texts) == 1
-    assert dict(mpl.rcParams) == before
+@pytest.mark.parametrize("sight", SEEN)
+@pytest.mark.parametrize("pair", list(combinations(canvas.MODELS[:4], 2)))
+def test_four_models_are_distinguishable(pair, sight):
+    assert np.linalg.norm(seen(pair[0], sight) - seen(pair[1], sight)) > 15
 
 
-@pytest.mark.parametrize("scale", ["linear", "log", "logit"])
-def test_a_display_can_be_pickled(scale, rows):
-    import pickle
-
-    drawn = plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, scale=scale, fig=page())
-    again = pickle.loads(pickle.dumps(drawn))
-    assert plots.svg(again) == plots.svg(drawn)
-
-
-def test_the_suffix_selects_the_file_format(rows, tmp_path):
-    drawn = plots.CumulativeDisplay.from_predictions(*rows, fig=page())
-    plots.save(drawn, tmp_path / "a.SVG")
-    assert (tmp_path / "a.SVG").read_text(encoding="utf-8") == plots.svg(drawn)
-    for name in ("a.gif", "a"):
-        with pytest.raises(cb.InputError, match=r"must end in \.svg, \.png or \.pdf"):
-            plots.save(drawn, tmp_path / name)
+def test_no_two_models_look_alike():
+    """In grey colours are not enough; marks and dashes are, and they do not come round with the colours."""
+    looks = [(i % len(canvas.MARKERS), i % len(canvas.DASHES)) for i in range(30)]
+    assert len(set(looks)) == 30
+    assert len(set(canvas.MARKERS)) == len(canvas.MARKERS)
+    assert len(set(map(str, canvas.DASHES))) == len(canvas.DASHES)
 
 
-@pytest.mark.parametrize("scale", ["log", "logit"])
-def test_tiny_scores_have_a_place_on_every_axis(scale):
-    y, p = [0, 0, 1, 0, 1, 1], np.array([5e-324, 1e-310, 1e-9, 0.2, 0.5, 1 - 1e-16])
-    bins = plots.BinningDisplay.from_predictions(y, p, scale=scale, fig=page())
-    tested = plots.TestBasedReliabilityDisplay.from_predictions(y, p, scale=scale, n_resamples=0, fig=page())
-    for drawn, ax, artists in (
-        (bins, bins.ax_rates_["PAVA"], bins.rates_["PAVA"]),
-        (tested, tested.ax_, tested.rates_),
-    ):
-        ET.fromstring(plots.svg(drawn))
-        heights = np.concatenate([artist.get_path().vertices[:, 1] for artist in artists])
-        low, high = ax.get_ylim()
-        assert (low > 0) & (low <= heights.min())
-        assert heights.max() <= high
+def test_neutral_colours_follow_the_style():
+    import matplotlib as mpl
+
+    with mpl.rc_context({"text.color": "white", "axes.facecolor": "black"}):
+        assert canvas.blend(0.25) == (0.25, 0.25, 0.25)
+    with mpl.rc_context({"text.color": "black", "axes.facecolor": "none"}):
+        assert canvas.blend(0.25) == (0.75, 0.75, 0.75)
+
+
+def test_a_cycle_of_the_user_colours_the_models():
+    import matplotlib as mpl
+    from matplotlib import cycler
+
+    assert canvas.model_colours(7) == [*canvas.MODELS, canvas.MODELS[0]]
+    with mpl.rc_context({"axes.prop_cycle": cycler(color=["red", "lime"])}):
+        assert canvas.model_colours(3) == ["red", "lime", "red"]
+    with mpl.rc_context({"axes.prop_cycle": cycler(linestyle=["-", "--"])}):
+        assert canvas.model_colours(1) == [canvas.MODELS[0]]
+
+
+def test_shortened_names_stay_distinct():
+    names = [f"a long name of a class, number {i} of twelve $x^2$" for i in range(12)]
+    assert canvas.shorten_distinct(["a", "b"], 10) == ["a", "b"]
+    short = canvas.shorten_distinct(names, 14)
+    assert len(set(short)) == len(names)
+    assert max(map(len, short)) <= 14

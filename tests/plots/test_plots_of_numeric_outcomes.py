@@ -19,7 +19,7 @@ import calibrant as cb
 from calibrant import plots
 from calibrant import regression as rg
 from calibrant._support.errors import InputError
-from calibrant.plots import overview
+from calibrant.kinds.distribution.figures import coverage
 from tests.visual.layout import unreadable
 
 RNG = np.random.default_rng(3)
@@ -194,12 +194,12 @@ def test_stated_intervals_are_points_of_the_coverage_curve():
         [0.05, 0.25, 0.5, 0.75, 0.95], PREDICTED[:, None] + 1.5 * stats.norm.ppf([0.05, 0.25, 0.5, 0.75, 0.95])
     )
     result = cb.evaluate(REAL, forecast, by=np.arange(800) % 2, n_resamples=19)
-    drawn = overview.coverage_display(result).plot(fig=page())
+    drawn = coverage(result).plot(fig=page())
     (points,) = [line for line in drawn.ax_.lines if line.get_gid() == "coverage-forecast-levels"]
     stored = result.breakdowns["coverage"].per_level
     assert points.get_xdata() == pytest.approx([0.5, 0.9])
     assert points.get_ydata() == pytest.approx(stored["observed"], abs=1.5 / 800)
-    assert overview.coverage_display(cb.evaluate(REAL, FORECAST, n_resamples=19)).levels == ()
+    assert coverage(cb.evaluate(REAL, FORECAST, n_resamples=19)).levels == ()
     groups = plots.GroupDisplay(result, "coverage of 90 % intervals").plot(fig=page())
     low, high = groups.ax_.get_ylim() if groups.ax_.get_ylabel() else groups.ax_.get_xlim()
     assert low < 90 < high  # the target is in view, although no group reaches it

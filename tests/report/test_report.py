@@ -14,8 +14,9 @@ from calibrant._support.formatting import format_percent, percent_digits
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 write_evaluations = pytest.importorskip("calibrant.report").write_evaluations
-sliders = pytest.importorskip("calibrant.report.sliders")
-model_tables = pytest.importorskip("calibrant.report.model_tables")
+sliders = pytest.importorskip("calibrant.report.page").sliders
+joint_metrics = pytest.importorskip("calibrant.report.tables").joint_metrics
+words_of = pytest.importorskip("calibrant.report.tables").words_of
 sensitivity = pytest.importorskip("calibrant.kinds.binary.details")
 
 pytestmark = ONE_WORKER
@@ -97,11 +98,11 @@ def test_the_page_has_the_level_and_the_intervals_that_were_asked_for():
     result = cb.evaluate(
         y, p, metrics={"TCE": cb.TCE(alpha=0.001), "ACE": cb.ACE()}, confidence_level=0.8, n_resamples=49
     )
-    shown = sliders.sliders({"p": result})
+    shown = sliders({"p": result})
     assert len(sensitivity.ALPHAS) == 60
     assert shown["alpha"] == 0.001
     assert shown["models"]["p"]["tce"][shown["alphas"].index(0.001)] == pytest.approx(result["TCE"].value)
-    (table,) = model_tables.bin_tables(result, "m0")
+    (table,) = words_of(result).tables(result, "m0")
     low, high = cb.TCE(alpha=0.001)(y, p).rate_interval(0.8)
     assert table.cells[0][4] == "80 % CI"
     expected = [f"{percent_digits(a)} to {format_percent(b)}" for a, b in zip(low, high, strict=True)]
@@ -112,7 +113,7 @@ def test_scores_with_other_metrics_have_the_correct_headings():
     y, scores, _ = rows(size=500)
     p = scores["model 0"]
     weighted = cb.evaluate(y, p, sample_weight=np.linspace(0.5, 1.5, 500), n_resamples=49)
-    header, *lines = model_tables.joint_metrics({"a": cb.evaluate(y, p, n_resamples=49), "b": weighted}).cells
+    header, *lines = joint_metrics({"a": cb.evaluate(y, p, n_resamples=49), "b": weighted}).cells
     assert [len(line) for line in lines] == [8, 8]
     assert lines[1][header.index("Brier")] == weighted["Brier"].cells()[0]
 

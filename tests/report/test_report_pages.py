@@ -14,12 +14,11 @@ from tests.visual.report_cases import CASES
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
+
 from calibrant import report
-from calibrant.report.advice import advice
-from calibrant.report.meaning import meaning
-from calibrant.report.model_figures import reliability_bins
-from calibrant.report.model_tables import group_table, metric_table, without_empty_columns
-from calibrant.report.verdict_sentences import verdict_sentence
+from calibrant.kinds.words import without_empty_columns
+from calibrant.report.advice import advice, verdict_sentence
+from calibrant.report.tables import group_table, metric_table, words_of
 
 pytestmark = ONE_WORKER
 
@@ -69,7 +68,7 @@ def test_the_first_screen_has_diagram_meaning_and_advice_before_the_metrics(resu
         assert places == sorted(places), name
         text = text_of(page)
         e = results[name]
-        for sentence in meaning(e, reliability_bins(e)):
+        for sentence in words_of(e).meaning(e):
             assert sentence in text
         for action in advice(e, "m0"):
             assert action.lead in text
@@ -84,9 +83,9 @@ def test_the_sections_stand_in_the_order_of_their_use(pages):
 
 def test_rare_events_have_counts_and_axes_of_their_size(results, pages):
     e = results["rare"]
-    bins = reliability_bins(e)
+    bins = e.details.reliability
     assert bins.partition.mean_score.max() < 0.2
-    first, *_, total = meaning(e, bins)
+    first, *_, total = words_of(e).meaning(e)
     found = re.fullmatch(
         r"The largest gap in events: among ([\d,]+) cases scored about ([\d.]+) %, "
         r"expect ([\d,]+) events \(95 % CI .*\), not ([\d,]+)\.",
@@ -120,7 +119,7 @@ def test_the_advice_on_groups_names_the_worst(results):
     assert look.text.startswith(f"{worst[0]} (")
     assert "; and 3 more." in look.text
     assert "294 of 300 groups are inconclusive" in collect.text
-    sentence = meaning(e, reliability_bins(e))[0]
+    sentence = words_of(e).meaning(e)[0]
     found = re.fullmatch(
         rf"The worst group: among 1,000 cases of {worst[0]}, scored [\d.]+ % on average, "
         r"expect (\d+) events \(95 % CI (\d+) to (\d+)\), not \d+\.",
@@ -141,7 +140,7 @@ def test_the_first_figure_shows_miscalibrated_groups(pages):
 
 def test_an_example_is_chosen_where_no_deviation_is_shown(results):
     e = results["calibrated"]
-    first, second, _ = meaning(e, reliability_bins(e))
+    first, second, _ = words_of(e).meaning(e)
     assert re.fullmatch(
         r"An example: among 1,000 cases scored about .* events \(95 % CI .*\); \d+ are predicted\.", first
     )
@@ -179,14 +178,14 @@ def test_points_and_predicted_classes_have_a_first_screen():
     (action,) = advice(point, "m0")
     assert action.lead == "Recalibrate with linear."
     assert re.match(
-        r"Where the prediction is about [\d.]+, expect [\d.]+ on average \(95 % CI", meaning(point, None)[0]
+        r"Where the prediction is about [\d.]+, expect [\d.]+ on average \(95 % CI", words_of(point).meaning(point)[0]
     )
     y = rng.choice(["a", "b"], 2000)
     labels = cb.evaluate(y, cb.Labels(np.where(rng.random(2000) < 0.2, "a", y)))
     (action,) = advice(labels, "m0")
     assert action.lead == "Adjust the rule that chooses the class."
     assert re.match(
-        r"Among 1,000 cases, class . is predicted \d+ times and occurs \d+ times\.", meaning(labels, None)[0]
+        r"Among 1,000 cases, class . is predicted \d+ times and occurs \d+ times\.", words_of(labels).meaning(labels)[0]
     )
 
 

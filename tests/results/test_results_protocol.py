@@ -147,7 +147,7 @@ def calls_that_compute(function, *arguments):
 def test_outputs_call_no_metric_bins_interval_or_test(result, output):
     for library in NEEDS.get(output, ()):
         pytest.importorskip(library)
-        pytest.importorskip("calibrant.plots.overview")  # importing a module may create default bins
+        pytest.importorskip("calibrant.evaluation.overview")  # importing a module may create default bins
     fresh = pickle.loads(pickle.dumps(result))  # without properties that an earlier output cached
     assert calls_that_compute(OUTPUTS[output], fresh) == {}
 
@@ -191,10 +191,10 @@ def test_stored_values_equal_those_of_the_library(name):
 
 def test_the_diagram_uses_the_stored_decisions():
     pytest.importorskip("matplotlib")
-    from calibrant.plots.overview import tce_display
+    from calibrant.kinds.binary.figures import tested
 
     for result in (RESULTS["binary"], RESULTS["binary, few rows"]):
-        stored = tce_display(result).plot(fig=new_figure())
+        stored = tested(result).plot(fig=new_figure())
         direct = cb.plots.TestBasedReliabilityDisplay.from_breakdown(
             result.breakdowns["TCE"],
             null=result["TCE"].null,

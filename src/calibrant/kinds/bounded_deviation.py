@@ -25,6 +25,24 @@ class BoundedDetails(Details):
         more = e.decision.deviation.further_rows(n_rows(e.table))
         return None if math.isnan(more) else round_up(more)
 
+    def rows_needed_text(self, e: Evaluation) -> str:
+        """State the number of further rows that would probably decide; '' if it is unknown."""
+        more = e.rows_to_decide
+        return "" if more is None else f"About {more:,} more rows would probably decide."
+
+    def size_text(self, e: Evaluation) -> str:
+        """State the size of the deviation: an estimate if it is significant, else its upper bound."""
+        deviation = e.decision.deviation
+        if math.isnan(deviation.value):
+            return f"the {deviation.name} is unknown"
+        unit = f" {deviation.unit}" if deviation.unit else ""
+        size = f"is about {deviation.value:.2g}"
+        if e.verdict in ("calibrated", "negligible"):
+            size = f"is at most {deviation.high:.2g}"
+        elif e.verdict == "inconclusive" and not math.isnan(deviation.high):
+            size = f"may be up to {deviation.high:.2g}"
+        return f"the {deviation.name} {size}{unit}; the margin is {deviation.margin:g}"
+
     def headline(self, e: Evaluation) -> str:
         """Return verdict, direction, estimate with interval and margin in one sentence."""
         return f"{_overall(e)}: {e.decision.deviation.text()}; {_explanation(e)}"

@@ -10,7 +10,7 @@ from calibrant._support.formatting import p_text, round_up
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sentences import coefficients_text, deciding_tests, other_tests_text
+from calibrant.results.sentences import coefficients_text, deciding_tests, directions_text, other_tests_text
 from calibrant.results.text import mean_score
 from calibrant.results.uncertainty import Interval, Null
 
@@ -20,13 +20,11 @@ __all__ = [
     "LogOddsDetails",
     "LogOddsEstimate",
     "consequence",
-    "directions_text",
     "explanation",
     "format_deviation",
     "format_log_odds",
     "has_few_clusters",
     "impossible_outcomes",
-    "rows_needed_text",
     "subject",
 ]
 
@@ -34,13 +32,6 @@ NAME = "log-odds error"
 _LARGE = 0.25  # log-odds above which a factor is printed instead of percent
 
 UNBOUNDED = math.log(1e6)  # log-odds above which a bound is uninformative
-
-_DIRECTIONS = {
-    "overestimates": "overestimates",
-    "underestimates": "underestimates",
-    "overconfident": "is overconfident",
-    "underconfident": "is underconfident",
-}
 
 
 def explanation(e: Any) -> str:
@@ -167,15 +158,14 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
     return f"{text} {subject(e)} off {off}; the margin is {margin}.{fine}"
 
 
+def _off(e: Any, by: str, size: float, **options: bool) -> str:
+    return f"{subject(e, **options).replace('On', 'on', 1)} off {by} {format_deviation(e, size)}"
+
+
 def impossible_outcomes(e: Any) -> float:
     """Return the number of rows whose outcome had probability 0."""
     test = e.decision.omnibus.components.get(IMPOSSIBLE)
     return 0 if test is None else test.statistic
-
-
-def directions_text(e: Any) -> str:
-    """Return the significant directions as a predicate: "overestimates and is overconfident"; '' if there is none."""
-    return " and ".join(_DIRECTIONS[each] for each in e.direction.split(", ") if each in _DIRECTIONS)
 
 
 def consequence(e: Any) -> str:
@@ -294,6 +284,31 @@ class LogOddsDetails(Details):
         yield from coefficients_text(e.coefficients, self.coefficient_format)
         yield from self.further_reasons(e)
         yield from other_tests_text(e)
+
+    def size_text(self, e: Evaluation) -> str:
+        """State the size of the deviation: an estimate if it is significant, else its upper bound."""
+        impossible = impossible_outcomes(e)
+        if e.verdict == "miscalibrated" and impossible:
+            one = impossible == 1
+            rows = "a row contradicts its score" if one else f"{impossible:,.6g} rows contradict their score"
+            return f"{rows} of {self.certain_scores}"
+        deviation = e.decision.deviation
+        if e.verdict == "inconclusive":
+            if has_few_clusters(e):
+                return "there are too few clusters for a test"
+            if deviation.bound > UNBOUNDED:
+                return "the data are too few to bound the error"
+            return _off(e, "by up to", deviation.bound, may_be=True)
+        if e.verdict != "miscalibrated":
+            return _off(e, "by at most", deviation.bound)
+        value = deviation.value if e.settings.is_absolute else self.log_odds_error.value
+        if value == 0:
+            return _off(e, "by up to", max(self.log_odds_error.high, self.fine_bound))
+        return _off(e, "by about", value)
+
+    def rows_needed_text(self, e: Evaluation) -> str:
+        """State the number of further rows that would probably decide; '' if it is unknown."""
+        return rows_needed_text(e)
 
     def further_reasons(self, e: Evaluation) -> Iterator[str]:
         """State what only one kind has."""

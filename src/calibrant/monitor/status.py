@@ -558,7 +558,8 @@ def _json_value(value: Any) -> Any:
 
 def monitor_section(status: Status, history: History) -> dict[str, Any]:
     """Return what the section of a monitored model shows, here and in the report of an evaluation."""
-    from calibrant.report.templates import inline_figure, new_canvas
+    from calibrant.plots.canvas import new_canvas
+    from calibrant.report.templates import inline_figure
 
     figures = []
     if len(history):

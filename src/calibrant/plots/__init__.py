@@ -12,6 +12,7 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
+        "evaluation.overview": "ComparisonDisplay EvaluationDisplay",
         "plots.audit_segments": "SegmentDisplay SegmentMapDisplay",
         "plots.bias_scatter": "BiasDisplay",
         "plots.bin_comparison": "BinningDisplay",
@@ -26,7 +27,6 @@ _lazy = _LazyNames(
         "plots.group_metrics": "GroupDisplay",
         "plots.monitor_history": "MonitorDisplay",
         "plots.null_distribution": "NullDisplay",
-        "plots.overview": "ComparisonDisplay EvaluationDisplay",
         "plots.pareto_front": "ParetoDisplay",
         "plots.pit_diagrams": "CoverageDisplay PITDisplay",
         "plots.reliability": "ReliabilityDisplay",

@@ -1,3 +1,5 @@
+from calibrant.evaluation.overview import ComparisonDisplay as ComparisonDisplay
+from calibrant.evaluation.overview import EvaluationDisplay as EvaluationDisplay
 from calibrant.plots.audit_segments import SegmentDisplay as SegmentDisplay
 from calibrant.plots.audit_segments import SegmentMapDisplay as SegmentMapDisplay
 from calibrant.plots.bias_scatter import BiasDisplay as BiasDisplay
@@ -15,8 +17,6 @@ from calibrant.plots.error_characteristic import RECDisplay as RECDisplay
 from calibrant.plots.group_metrics import GroupDisplay as GroupDisplay
 from calibrant.plots.monitor_history import MonitorDisplay as MonitorDisplay
 from calibrant.plots.null_distribution import NullDisplay as NullDisplay
-from calibrant.plots.overview import ComparisonDisplay as ComparisonDisplay
-from calibrant.plots.overview import EvaluationDisplay as EvaluationDisplay
 from calibrant.plots.pareto_front import ParetoDisplay as ParetoDisplay
 from calibrant.plots.pit_diagrams import CoverageDisplay as CoverageDisplay
 from calibrant.plots.pit_diagrams import PITDisplay as PITDisplay

@@ -124,7 +124,7 @@ class SegmentDisplay(AuditDisplay):
         ax.set_xlabel(f"{error}{'' if self.audit.terms.is_share else ', prediction less outcome'}")
         small = f"{left} to the left, {right} to the right; {100 * self.audit.confidence_level:g} % CI"
         title = self.audit.verdict[:1].upper() + self.audit.verdict[1:]
-        canvas.title(ax, title, small if segments else "")
+        canvas.draw_title(ax, title, small if segments else "")
 
     def data(self, backend: str = "pandas") -> Any:
         return self.audit.to_frame(backend)
@@ -202,7 +202,7 @@ class SegmentMapDisplay(AuditDisplay):
         self.ax_.spines[:].set_visible(False)
         title = f"{self.audit.n_rows:,} rows, {self.audit.verdict}"
         small = "area: rows; predicted → observed; orange: underestimated, blue: overestimated; strong: large error"
-        canvas.title(self.ax_, title, small if self.audit.segments else "")
+        canvas.draw_title(self.ax_, title, small if self.audit.segments else "")
 
     def _add(self, tile: _Tile, colour: Any, alpha: float, name: str) -> None:
         gap = 0.02

@@ -16,9 +16,9 @@ from calibrant._support.formatting import p_text
 from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.inference.regression.point_line import LinearFit, slope_intercept
 from calibrant.plots import canvas
-from calibrant.tables.rows import WeightOptions
 from calibrant.plots.display import AxesDisplay, predict_numbers
 from calibrant.tables.mean_table import MeanTable, read_mean_table
+from calibrant.tables.rows import WeightOptions
 
 __all__ = ["BiasDisplay"]
 
@@ -185,7 +185,7 @@ class BiasDisplay(AxesDisplay):
         beyond = int(np.count_nonzero(self.bins.significant))
         small = f"{beyond} of {len(self.bins)} bins significant (filled)"
         small += f"; {outside:,} outcomes outside the axes" if outside else ""
-        canvas.title(ax, f"{self._error_text}, {self._test_text()}", small)
+        canvas.draw_title(ax, f"{self._error_text}, {self._test_text()}", small)
 
     @property
     def _error(self) -> float:

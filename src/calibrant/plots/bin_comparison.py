@@ -18,11 +18,11 @@ from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.optimal_bins import mean_within_error, total_error
 from calibrant.plots import canvas
-from calibrant.tables.rows import RowOptions
 from calibrant.plots.display import ScoreDisplay, check_breakdown, named_results, stacked
 from calibrant.plots.probability_axes import Axis, Scale, quantile
-from calibrant.results.sizes import bins_text
+from calibrant.results.text import bins_text
 from calibrant.tables.partition import Partition
+from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import read_score_table
 
 __all__ = ["BinningDisplay"]
@@ -223,8 +223,8 @@ class BinningDisplay(ScoreDisplay):
         sizes = f"{canvas.shorten(name)}: {bins_text(len(p))}"
         errors = f"total error {total_error(p):.4f}, mean per bin {mean_within_error(p):.4f}"
         if name != next(iter(self.partitions)):
-            canvas.title(left, sizes)
-            canvas.title(right, errors, size="small")
+            canvas.draw_title(left, sizes)
+            canvas.draw_title(right, errors, size="small")
             return
         edge = Line2D([], [], **self._marks["edge"])
         canvas.legend_above(left, sizes, [Patch(color=canvas.ACCEPTED), edge], ["bin size", "edge"])

@@ -18,8 +18,8 @@ from calibrant.inference.table_replicates import bootstrap_sampler, null_sampler
 from calibrant.inference.table_sample import TableSample
 from calibrant.metrics.proper_scores import MCB, CorpDecomposition, corp_decomposition
 from calibrant.plots import canvas
+from calibrant.plots.display import TableDisplay, read_tables
 from calibrant.tables.rows import RowOptions
-from calibrant.plots.display import ScoreDisplay, read_tables
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["DecompositionDisplay"]
@@ -35,7 +35,7 @@ class ModelDecomposition:
 
 
 @dataclass(eq=False, repr=False)
-class DecompositionDisplay(ScoreDisplay):
+class DecompositionDisplay(TableDisplay):
     """Miscalibration (MCB) against discrimination (DSC) of one or several models.
 
     The Brier score is MCB - DSC + UNC (`corp_decomposition`), so models on one line have equal scores; the best lie at
@@ -151,11 +151,11 @@ class DecompositionDisplay(ScoreDisplay):
             x = min(x1, y1 - base + score)  # where it leaves at the top or at the right
             if x0 + 0.04 * (x1 - x0) < x:
                 at_top = x < x1
-                place = {"ha": "center" if at_top else "left", "va": "bottom" if at_top else "center"}
+                place: dict[str, Any] = {"ha": "center" if at_top else "left", "va": "bottom" if at_top else "center"}
                 style: dict[str, Any] = {"fontsize": "x-small", "color": canvas.blend(0.55), "annotation_clip": False}
                 text = f"{score + 0.0:.{max(0, int(np.ceil(-np.log10(step))))}f}"
-                where = (x, x + base - score), (0, 2) if at_top else (3, 0)
-                self.ax_.annotate(text, *where, textcoords="offset points", **place, **style)
+                shift = (0, 2) if at_top else (3, 0)
+                self.ax_.annotate(text, (x, x + base - score), shift, textcoords="offset points", **place, **style)
         self.ax_.set_xlim(x0, x1)
         self.ax_.set_ylim(y0, y1)
 
@@ -174,7 +174,7 @@ class DecompositionDisplay(ScoreDisplay):
         small = "lines: equal Brier scores" if unc is not None else "lines: equal Brier scores minus uncertainty"
         small += f"; crosses: {100 * self.confidence_level:g} % CI" if self.crosses_ else ""
         of_unc = "" if unc is None else f" ({unc:.4f})"
-        canvas.title(ax, f"Brier = MCB - DSC + UNC{of_unc}", small, room=1.0)  # isolines have labels at the top
+        canvas.draw_title(ax, f"Brier = MCB - DSC + UNC{of_unc}", small, room=1.0)  # isolines have labels at the top
         ax.locator_params(axis="x", nbins=5)
 
     def _columns(self) -> dict[str, Any]:

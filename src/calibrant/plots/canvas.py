@@ -157,7 +157,7 @@ def dress(ax: Axes, **properties: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def title(
+def draw_title(
     ax: Axes, text: str, small: str = "", *, room: float = 0.0, reach: float = 1.1, size: str | None = None
 ) -> None:
     """Draw a title at the left, a line in small print below it, and `room` (in letter heights) below both.
@@ -193,7 +193,7 @@ def legend_above(
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
     drawn = legend(ax, handles, labels, ncols=columns, handlelength=1.6, columnspacing=1.4, **place)
     drawn.set_in_layout(False)  # it may be wider than the axes, which must keep their width
-    title(ax, title, room=0.5 + 1.75 * -(-len(labels) // columns), reach=reach, size=size)
+    draw_title(ax, title, room=0.5 + 1.75 * -(-len(labels) // columns), reach=reach, size=size)
 
 
 def labels_fit(ax: Axes, labels: Sequence[str]) -> bool:

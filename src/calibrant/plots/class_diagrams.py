@@ -16,7 +16,7 @@ from calibrant.metrics.gce import Breakdown
 from calibrant.plots import canvas
 from calibrant.plots.display import AxesDisplay, class_names, display_names, stacked
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sizes import bins_text
+from calibrant.results.text import bins_text
 
 __all__ = ["ClasswiseDisplay", "ProportionDisplay"]
 
@@ -191,7 +191,7 @@ class ClasswiseDisplay(ClassDisplay):
         elif self._shown > _MOST_PANELS:
             columns = _COLUMNS
         self._aside = columns is None and self._shown > 3  # the classes stand in their own block
-        places = self._left_of_classes(ax, fig) if columns is None else self._columns(ax, fig, columns)
+        places = self._left_of_classes(ax, fig) if columns is None else self._in_columns(ax, fig, columns)
         self.axes_: dict[str, Axes] = {}
         self.points_: dict[str, Line2D] = {}
         self.intervals_: dict[str, list[Artist]] = {}
@@ -215,7 +215,7 @@ class ClasswiseDisplay(ClassDisplay):
         ]
         return [(grid[:, 0], True, True), *places]
 
-    def _columns(self, ax: Axes | None, fig: FigureBase | None, columns: int) -> list[tuple[Any, bool, bool]]:
+    def _in_columns(self, ax: Axes | None, fig: FigureBase | None, columns: int) -> list[tuple[Any, bool, bool]]:
         """Return the same for panels of equal size."""
         count = len(self.breakdowns)
         size = (11.5, self.height(columns, 11.5))
@@ -271,13 +271,15 @@ class ClasswiseDisplay(ClassDisplay):
             ax.set(xlabel="highest probability", ylabel="share of correct rows")
             level = f"{100 * self.confidence_level:g} % CI"
             some = f"; {self._shown} of {self.n_classes:,} classes" if self._shown < self.n_classes else ""
-            canvas.title(ax, title, level + ("; at the right single classes" if self._aside else some), size="medium")
+            canvas.draw_title(
+                ax, title, level + ("; at the right single classes" if self._aside else some), size="medium"
+            )
             return
         if lowest:
             ax.set_xlabel("predicted", fontsize=None if large else "small")
         if large:
             ax.set_ylabel("observed")
-        canvas.title(ax, title, p_text(self.pvalues[name]), size="medium", reach=1.4)
+        canvas.draw_title(ax, title, p_text(self.pvalues[name]), size="medium", reach=1.4)
 
     def _columns_of(self, name: str) -> dict[str, Any]:
         breakdown = self.breakdowns[name]
@@ -400,9 +402,10 @@ class ProportionDisplay(ClassDisplay):
         details: Any = evaluation.details
         shares = []
         for i, (name, c, numbers) in enumerate(zip(class_names(labels), details.classes, estimates, strict=True)):
-            observed, *estimate = numbers
+            observed, value, low, high = numbers
             p = min(1.0, c.adjusted_pvalue * evaluation.decision.group_factor)
-            share = ClassShare(name, 100 * c.predicted, 100 * observed, *estimate, p, p <= evaluation.settings.alpha)
+            significant = p <= evaluation.settings.alpha
+            share = ClassShare(name, 100 * c.predicted, 100 * observed, value, low, high, p, significant)
             shares.append((p, c.pvalue, -abs(c.predicted - observed), i, share))
         shown = [share for *_, share in sorted(shares)[:_MOST_ROWS]]
         return cls(shown, len(shares), measure, evaluation.settings.confidence_level)
@@ -473,7 +476,7 @@ class ProportionDisplay(ClassDisplay):
         canvas.legend_above(ax, title, [Line2D([], [], **style) for style in self._marks()], ["predicted", "observed"])
         name = self.measure.partition(" (")[0]
         small = f"{100 * self.confidence_level:g} % CI; {self._significant} significant (filled)"
-        canvas.title(right, f"{name[0].upper()}{name[1:]}", small)
+        canvas.draw_title(right, f"{name[0].upper()}{name[1:]}", small)
 
     @property
     def _significant(self) -> int:

@@ -24,8 +24,8 @@ from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.metric import has_bins
 from calibrant.plots import canvas
-from calibrant.tables.rows import RowOptions
 from calibrant.plots.display import ScoreDisplay, named_results, read_tables, result_table, shared_metric, stacked
+from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CostDisplay"]
@@ -210,7 +210,7 @@ class CostDisplay(ScoreDisplay):
         if len(self.curves) > 1:
             canvas.legend(ax, list(self.lines_.values()), [canvas.shorten(name) for name in self.lines_])
         bands = f"; bands: {100 * self.confidence_level:g} % CI" if self.bands_ else ""
-        canvas.title(ax, "ECC by the ratio of unit costs", f"unit costs have the mean 1{bands}")
+        canvas.draw_title(ax, "ECC by the ratio of unit costs", f"unit costs have the mean 1{bands}")
 
     def _columns(self) -> dict[str, Any]:
         over, under = _units(self.ratios)

@@ -15,13 +15,12 @@ from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import ecce_test
 from calibrant.metrics.calibration_errors import Ecce, ecce
 from calibrant.plots import canvas
-from calibrant.tables.rows import RowOptions
-from calibrant.plots.display import ScoreDisplay
+from calibrant.plots.display import TableDisplay
 from calibrant.plots.probability_axes import quantile
-from calibrant.results.hypothesis_tests import TestResult
-from calibrant.results.sizes import rows_text
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.score_table import read_score_table
+from calibrant.results.text import rows_text
+from calibrant.results.verdict import TestResult
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 __all__ = ["CumulativeDisplay"]
 
@@ -29,7 +28,7 @@ _RUNS = 500  # of the curve, each drawn by at most four points
 
 
 @dataclass(eq=False, repr=False)
-class CumulativeDisplay(ScoreDisplay):
+class CumulativeDisplay(TableDisplay):
     """Cumulative differences, in order of prediction: the curve whose extremes are ECCE.
 
     At a share of rows x the curve is the sum of (outcome - prediction) over the rows with the lowest predictions, over
@@ -136,7 +135,7 @@ class CumulativeDisplay(ScoreDisplay):
         ax.set_xticks(shares, [f"{100 * share:.0f} %\n{score}" for share, score in zip(shares, scores, strict=True)])
         ax.set_xlabel("share of rows, and prediction at that share")
         small = f"grey: {100 * self.band.level:g} % null range of the curve"
-        canvas.title(ax, self._value_text, small)
+        canvas.draw_title(ax, self._value_text, small)
 
     @property
     def _value_text(self) -> str:

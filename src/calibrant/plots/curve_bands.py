@@ -16,9 +16,9 @@ from calibrant._support.errors import InputError
 from calibrant.inference.curves.belts import CalibrationBelt, calibration_belt
 from calibrant.inference.curves.calibration_curves import CalibrationCurve, calibration_curve
 from calibrant.plots import canvas
-from calibrant.tables.rows import RowOptions
 from calibrant.plots.display import ScoreDisplay, display_names, stacked
 from calibrant.plots.probability_axes import Axis, Scale
+from calibrant.tables.rows import RowOptions
 
 __all__ = ["CalibrationCurveDisplay"]
 
@@ -90,8 +90,8 @@ class CalibrationCurveDisplay(ScoreDisplay):
         Parameters
         ----------
         y_true, y_prob : columns
-            Outcomes and predicted probabilities, or a mapping of name to predictions for several models; or one
-            `ScoreTable`, or a mapping of them.
+            Outcomes and predicted probabilities; or one `ScoreTable`. A mapping of name to predictions draws several
+            models.
         method : {"spline", "local", "isotonic", "belt"}, or several of them
         cluster : column, optional
             Rows of one cluster may depend on each other.
@@ -108,11 +108,7 @@ class CalibrationCurveDisplay(ScoreDisplay):
             The display, drawn; its attribute ``figure_`` is the figure.
         """
         methods = [method] if isinstance(method, str) else list(method)
-        models = {name or "model": (y_true, y_prob)}
-        if isinstance(y_true, Mapping):
-            models = {model: (table, None) for model, table in y_true.items()}
-        elif isinstance(y_prob, Mapping):
-            models = {model: (y_true, scores) for model, scores in y_prob.items()}
+        models = y_prob if isinstance(y_prob, Mapping) else {name or "model": y_prob}
         if len(methods) > 1 and len(models) > 1:
             raise InputError(
                 f"method must be one method with several models; got {methods}.",
@@ -121,8 +117,8 @@ class CalibrationCurveDisplay(ScoreDisplay):
             )
         options = {"cluster": cluster, **rows}
         curves = {
-            chosen if len(methods) > 1 else model: _fit(chosen, *columns, options, confidence_level)
-            for model, columns in models.items()
+            chosen if len(methods) > 1 else model: _fit(chosen, y_true, scores, options, confidence_level)
+            for model, scores in models.items()
             for chosen in methods
         }
         return cls(curves, scale).plot(ax=ax, fig=fig)

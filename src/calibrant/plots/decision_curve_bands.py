@@ -1,7 +1,7 @@
 """`DecisionCurveDisplay`: net benefit against the threshold, beside treating all and treating none."""
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -10,11 +10,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from calibrant._support.errors import InputError
-from calibrant.evaluation.decision_curves import DecisionCurve, decision_curve
 from calibrant.plots import canvas
-from calibrant.tables.rows import RowOptions
 from calibrant.plots.display import ScoreDisplay
 from calibrant.plots.probability_axes import Axis
+from calibrant.tables.rows import RowOptions
+
+if TYPE_CHECKING:
+    from calibrant.evaluation.decision_curves import DecisionCurve
 
 __all__ = ["DecisionCurveDisplay"]
 
@@ -58,9 +60,11 @@ class DecisionCurveDisplay(ScoreDisplay):
     _size = (6.8, 4.8)
     _takes_several = True
 
-    curve: DecisionCurve
+    curve: "DecisionCurve"
 
     def __post_init__(self) -> None:
+        from calibrant.evaluation.decision_curves import DecisionCurve
+
         if not isinstance(self.curve, DecisionCurve):
             raise InputError(
                 f"curve must be a DecisionCurve; got {type(self.curve).__name__}.",
@@ -102,6 +106,8 @@ class DecisionCurveDisplay(ScoreDisplay):
         DecisionCurveDisplay
             The display, drawn; its attribute ``figure_`` is the figure.
         """
+        from calibrant.evaluation.decision_curves import decision_curve
+
         options = {"thresholds": thresholds, "costs": costs, "calibrator": calibrator, "cluster": cluster}
         curve = decision_curve(y_true, y_prob, confidence_level=confidence_level, **options, **rows)
         return cls(curve).plot(ax=ax, fig=fig)

@@ -22,8 +22,7 @@ from calibrant._support.plain_data import frame_from_columns
 from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.metric import Metric, MetricValue
 from calibrant.plots import canvas
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.score_table import read_score_table
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 __all__ = ["Display", "save", "svg"]
 
@@ -118,27 +117,9 @@ class AxesDisplay(Display):
 
 
 class ScoreDisplay(AxesDisplay):
-    """A diagram of scores: it is drawn from predictions, from a fitted classifier or from a result."""
+    """A diagram of scores: it is drawn from predictions or from a fitted classifier."""
 
     _takes_several: ClassVar[bool] = False  # models in one diagram
-
-    @classmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any = None, **options: Any) -> Self:
-        """Draw predictions; a diagram states its options.
-
-        Parameters
-        ----------
-        y_true, y_prob : columns
-            Outcomes and predicted probabilities.
-        **options
-            Options of the diagram.
-
-        Returns
-        -------
-        Display
-            The display, drawn.
-        """
-        raise NotImplementedError
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -160,7 +141,18 @@ class ScoreDisplay(AxesDisplay):
             The display, drawn.
         """
         scores = predict_scores(estimator, X, options, several=cls._takes_several)
-        return cls.from_predictions(y, scores, **options)
+        return cls._from_predictions(y, scores, **options)
+
+    @classmethod
+    def _from_predictions(cls, y_true: Any, y_prob: Any = None, **options: Any) -> Self:
+        """Call `from_predictions`, whose options differ between diagrams."""
+        diagram: Any = cls
+        display: Self = diagram.from_predictions(y_true, y_prob, **options)
+        return display
+
+
+class TableDisplay(ScoreDisplay):
+    """A diagram of scores that needs the table of a result only."""
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> Self:
@@ -179,9 +171,9 @@ class ScoreDisplay(AxesDisplay):
             The display, drawn.
         """
         if not cls._takes_several:
-            return cls.from_predictions(result_table(breakdown), **options)
+            return cls._from_predictions(result_table(breakdown), **options)
         tables = {name: result_table(result) for name, result in named_results(breakdown).items()}
-        return cls.from_predictions(tables, **options)
+        return cls._from_predictions(tables, **options)
 
 
 def stacked(key: str, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

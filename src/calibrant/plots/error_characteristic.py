@@ -181,7 +181,7 @@ class RECDisplay(AxesDisplay):
             canvas.legend_above(ax, f"{title}; {small}", lines, labels)
         else:
             canvas.legend(ax, lines, labels, loc="lower right")
-            canvas.title(ax, title, small)
+            canvas.draw_title(ax, title, small)
 
     def _line(self, curve: RECCurve, **style: Any) -> Line2D:
         x, y = _corners(curve, 1.02 * self._end())

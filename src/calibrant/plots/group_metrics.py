@@ -305,7 +305,7 @@ class GroupDisplay(ScoreDisplay):
         canvas.dress(ax)
         has_intervals = bool(self.intervals_)
         level = f"{100 * self.evaluation.settings.confidence_level:g} %"
-        line = {"color": canvas.blend(0.75), "lw": 1.4 if has_intervals else 0}
+        line: dict[str, Any] = {"color": canvas.blend(0.75), "lw": 1.4 if has_intervals else 0}
         points = [canvas.point(ax, significant=significant) | {"ls": "-"} for significant in (False, True)]
         handles: list[Any] = [Line2D([], [], **style, **line) for style in points]
         labels = [f"value, {level} CI" if has_intervals else "value", "significant (omnibus test)"]

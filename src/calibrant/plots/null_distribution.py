@@ -12,7 +12,6 @@ from matplotlib.patches import Patch, StepPatch
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
-from calibrant.evaluation.metric_inference import null
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.registry import MetricLike
 from calibrant.plots import canvas
@@ -89,6 +88,8 @@ class NullDisplay(ScoreDisplay):
         NullDisplay
             The display, drawn; its attribute ``figure_`` is the figure.
         """
+        from calibrant.evaluation.metric_inference import null
+
         chosen, table = TCE() if metric is None else metric, read_score_table(y_true, y_prob, rows)
         found = null(chosen, table, n_resamples=n_resamples, random_state=random_state)
         return cls.from_null(found, ax=ax, fig=fig)
@@ -142,7 +143,7 @@ class NullDisplay(ScoreDisplay):
         ax.locator_params(axis="x", nbins=6)
         value, expected = self._texts
         small = f"expected if calibrated: {expected} (grey; dashed: mean)"
-        canvas.title(ax, f"{n.metric} = {value} (red), {p_text(n.pvalue)}", small)
+        canvas.draw_title(ax, f"{n.metric} = {value} (red), {p_text(n.pvalue)}", small)
 
     @property
     def _texts(self) -> tuple[str, str]:

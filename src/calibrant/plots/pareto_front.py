@@ -137,7 +137,7 @@ class ParetoDisplay(AxesDisplay):
         ax.ticklabel_format(useOffset=False)
         canvas.dress(ax, xlabel="NLL per row (lower: sharper)", ylabel="A² (lower: better calibrated)")
         ax.locator_params(axis="x", nbins=4)
-        canvas.title(ax, name, f"before: NLL {front.before.nll:.4g}, A² {front.before.a_squared:.4g}")
+        canvas.draw_title(ax, name, f"before: NLL {front.before.nll:.4g}, A² {front.before.a_squared:.4g}")
         return ax
 
     def _columns(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from calibrant.inference.regression.uniformity import anderson_darling
 from calibrant.metrics.distribution import pit, read_pit
 from calibrant.plots import canvas
 from calibrant.plots.display import AxesDisplay, display_names, stacked
-from calibrant.results.hypothesis_tests import TestResult
+from calibrant.results.verdict import TestResult
 
 __all__ = ["CoverageDisplay", "PITDisplay"]
 
@@ -169,7 +169,7 @@ class PITDisplay(AxesDisplay):
         canvas.dress(ax, xlim=(0, 1), ylim=(0, 1.1 * max(float(counts.max()), high)), ylabel="rows")
         ax.set_xlabel("PIT value: predicted probability of a lower outcome")
         small = f"grey: {100 * self.confidence_level:g} % null range; {self._shape()}"
-        canvas.title(ax, f"{self._test_text} ({self.u.size:,} rows)", small)
+        canvas.draw_title(ax, f"{self._test_text} ({self.u.size:,} rows)", small)
 
     @property
     def _test_text(self) -> str:
@@ -322,7 +322,7 @@ class CoverageDisplay(AxesDisplay):
         span = shares[0] if len(self.u) == 1 else f"{shares[0]} to {shares[-1]}"
         small = "points: stated intervals" if self.levels else "below the diagonal: overconfident"
         small = f"{small}; grey: {100 * self.confidence_level:g} % null range"
-        canvas.title(ax, f"90 % intervals cover {span} % of outcomes", small)
+        canvas.draw_title(ax, f"90 % intervals cover {span} % of outcomes", small)
 
     def _at_ninety(self) -> dict[str, float]:
         return {name: float(self._observed(u)[89]) for name, u in self.u.items()}

@@ -21,10 +21,10 @@ from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.plots import canvas
-from calibrant.tables.rows import RowOptions
 from calibrant.plots.display import ScoreDisplay, check_breakdown, named_results, read_tables, stacked
 from calibrant.plots.probability_axes import Axis, Panels, Scale, choose_scale, histogram, histogram_bars, quantile
-from calibrant.results.sizes import bins_text, rows_text
+from calibrant.results.text import bins_text, rows_text
+from calibrant.tables.rows import RowOptions
 
 __all__ = ["ReliabilityDisplay"]
 

@@ -16,12 +16,11 @@ from calibrant._support.arrays import Floats
 from calibrant.metrics.bins import PAVA
 from calibrant.metrics.proper_scores import AUC
 from calibrant.plots import canvas
-from calibrant.tables.rows import RowOptions
-from calibrant.plots.display import ScoreDisplay
-from calibrant.results.sizes import rows_text
+from calibrant.plots.display import TableDisplay
+from calibrant.results.text import rows_text
 from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.score_table import need_both_classes, read_score_table
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, need_both_classes, read_score_table
 
 __all__ = ["RocHullDisplay"]
 
@@ -29,7 +28,7 @@ _MOST_POINTS = 1_000
 
 
 @dataclass(eq=False, repr=False)
-class RocHullDisplay(ScoreDisplay):
+class RocHullDisplay(TableDisplay):
     """The ROC curve with its convex hull.
 
     Each segment of the hull is a bin of `PAVA`, and its slope is the odds of the event in that bin over the odds in all
@@ -67,7 +66,13 @@ class RocHullDisplay(ScoreDisplay):
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_prob: Any = None, *, ax: Axes | None = None, fig: FigureBase | None = None, **rows: Unpack[RowOptions]
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Unpack[RowOptions],
     ) -> "RocHullDisplay":
         """Compute the ROC curve and its hull, and draw them.
 
@@ -142,7 +147,7 @@ class RocHullDisplay(ScoreDisplay):
         handles = [Line2D([], [], color=colour, lw=1.3), hull, Patch(color=canvas.REJECTED, alpha=0.45, lw=0)]
         canvas.legend(ax, handles, ["ROC curve", "convex hull (PAVA bins)", "concavities"], loc="lower right")
         title = f"AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}"
-        canvas.title(ax, title, f"{rows_text(self.table)}, {self._segments_text}")
+        canvas.draw_title(ax, title, f"{rows_text(self.table)}, {self._segments_text}")
 
     @property
     def _segments_text(self) -> str:

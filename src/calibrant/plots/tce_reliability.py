@@ -16,7 +16,6 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
 from calibrant._support.workers import cached_property
-from calibrant.inference import nulls
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.gce import GCE, Breakdown
@@ -24,14 +23,13 @@ from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.rejection_profile import MAX_BINS, RejectionProfile, cells_per_bin
 from calibrant.metrics.significance import clopper_pearson
 from calibrant.plots import canvas
-from calibrant.tables.rows import RowOptions
 from calibrant.plots.display import ScoreDisplay, check_breakdown
 from calibrant.plots.probability_axes import Axis, Panels, Scale, choose_scale, histogram_bars, quantile
-from calibrant.results.sizes import bins_text, rows_text
+from calibrant.results.text import bins_text, rows_text
 from calibrant.results.uncertainty import Null
 from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.score_table import read_score_table
+from calibrant.tables.rows import RowOptions
+from calibrant.tables.score_table import ScoreTable, read_score_table
 
 __all__ = ["TestBasedReliabilityDisplay"]
 
@@ -159,12 +157,14 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
         TestBasedReliabilityDisplay
             The display, drawn; its attribute ``figure_`` is the figure.
         """
+        from calibrant.evaluation.metric_inference import null
+
         gce = TCE() if metric is None else metric
         table = read_score_table(y_true, y_prob, rows)
         breakdown = gce(table)
         display = cls(breakdown, None, confidence_level, scale, ymax)  # rejects other losses before resampling
         if n_resamples:
-            display.null = nulls.null(gce, table, n_resamples=n_resamples, random_state=random_state)
+            display.null = null(gce, table, n_resamples=n_resamples, random_state=random_state)
         return display.plot(ax=ax, fig=fig)
 
     @classmethod

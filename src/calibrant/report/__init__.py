@@ -5,6 +5,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.file_writing import write_file
+from calibrant.kinds.base import kind_of
 
 if TYPE_CHECKING:
     from calibrant.results.audit import Audit
@@ -25,7 +26,7 @@ def write_evaluation(
     """Return the report of one evaluation, with sections of an audit and a monitor if given; write it to `path`."""
     from calibrant.report.audit_page import check_same_rows
 
-    name = _NAMES[evaluation.kind]
+    name = kind_of(evaluation.kind).words.WORDS.name
     audits = None if audit is None else {name: check_same_rows(evaluation, audit)}
     section = None if monitor is None else monitor.report_section()
     return write_evaluations({name: evaluation}, path, title=title, audits=audits, monitor=section)
@@ -33,7 +34,7 @@ def write_evaluation(
 
 def write_audit(audit: "Audit", path: str | PathLike[str] | None = None, *, title: str) -> str:
     """Return the report of one audit; write it to `path` if given."""
-    return write_audits({_NAMES[audit.kind]: audit}, path, title=title)
+    return write_audits({kind_of(audit.kind).words.WORDS.name: audit}, path, title=title)
 
 
 def write_audits(
@@ -47,15 +48,6 @@ def write_audits(
     from calibrant.report.audit_page import audit_page
 
     return write_page(audit_page(audits, title=title, inputs=inputs), path)
-
-
-_NAMES = {
-    "binary": "score",
-    "point": "prediction",
-    "distribution": "forecast",
-    "multiclass": "class probabilities",
-    "labels": "predicted classes",
-}
 
 
 def write_evaluations(

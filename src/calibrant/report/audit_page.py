@@ -6,10 +6,12 @@ from typing import Any
 
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import printable
-from calibrant.report.templates import inline_figure, new_canvas, render
+from calibrant.plots.canvas import new_canvas
+from calibrant.report.tables import words_of
+from calibrant.report.templates import inline_figure, render
 from calibrant.results.audit import Audit, Segment
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.text import mean_score, n_rows
+from calibrant.results.text import n_rows
 from calibrant.versions import __version__
 
 __all__ = ["audit_page", "audit_sections", "check_same_rows"]
@@ -23,32 +25,26 @@ def check_same_rows(evaluation: Evaluation, audit: Any) -> Audit:
             hint="Pass the result of cb.audit(y, forecast, features).",
             argument="audit",
         )
-    its, own = _facts(audit.kind, audit.n_rows, audit.predicted, audit.observed), _evaluation_facts(evaluation)
-    differing = [name for name in own if name not in its or not _agree(its[name], own[name])]
+    facts = {"kind": audit.kind, "number of rows": audit.n_rows}
+    facts |= {"mean forecast": audit.predicted, "mean outcome": audit.observed}
+    expected = _facts(evaluation)
+    differing = [name for name in expected if not _agree(facts[name], expected[name])]
     if differing:
-        found = "; ".join(f"{name}: {its.get(name, 'none')} in the audit, {own[name]} here" for name in differing)
+        different = "; ".join(f"{name}: {facts[name]} in the audit, {expected[name]} here" for name in differing)
         raise InputError(
-            f"audit must be of the same rows and the same forecast as the evaluation; got another {found}.",
+            f"audit must be of the same rows and the same forecast as the evaluation; got another {different}.",
             hint="Audit the rows that were evaluated, with the same forecast, weights and missing=.",
             argument="audit",
         )
     return audit
 
 
-def _facts(kind: str, rows: int, predicted: float, observed: float) -> dict[str, Any]:
-    return {"kind": kind, "number of rows": rows, "mean forecast": predicted, "mean outcome": observed}
-
-
-def _evaluation_facts(evaluation: Evaluation) -> dict[str, Any]:
+def _facts(evaluation: Evaluation) -> dict[str, Any]:
     """Return what an audit of the same rows must have; kinds without residuals are audited in another form."""
-    table, kind = evaluation.table, evaluation.kind
-    rows = n_rows(table)
-    if kind == "point":
-        return _facts(kind, rows, table.mean_prediction, table.mean_outcome)
-    if kind in ("binary", "multiclass"):
-        scores = table if kind == "binary" else table.top_label()
-        return _facts(kind, rows, mean_score(scores), float(scores.prevalence))
-    return {"number of rows": rows}
+    rows, means = {"number of rows": n_rows(evaluation.table)}, words_of(evaluation).means(evaluation)
+    if means is None:
+        return rows
+    return {"kind": evaluation.kind, **rows, "mean forecast": means[0], "mean outcome": means[1]}
 
 
 def _agree(one: Any, other: Any) -> bool:
@@ -60,14 +56,13 @@ def _agree(one: Any, other: Any) -> bool:
 
 def audit_page(audits: Mapping[str, Audit], *, title: str, inputs: list[dict[str, Any]] | None = None) -> str:
     """Return the report of audits as one HTML page; equal results give identical pages."""
-    found = any(audit.segments for audit in audits.values())
     first = next(iter(audits.values()))
     headline = first.verdict if len(audits) == 1 else _headline(audits)
     return render(
         "audit_page.html",
         title=title,
         version=__version__,
-        tone="bad" if found else "open",
+        tone="bad" if any(audit.segments for audit in audits.values()) else "open",
         headline=headline[:1].upper() + headline[1:],
         audits=audit_sections(audits),
         inputs=inputs or [],

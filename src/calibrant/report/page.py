@@ -1,32 +1,30 @@
 """The report of evaluations of any kind: self-contained HTML with escaped names."""
 
 import json
+import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
+import numpy as np
+
 from calibrant._support.errors import InputError
-from calibrant.report.advice import EXAMPLE_ROWS, advice
+from calibrant.kinds.base import kind_of
+from calibrant.kinds.figures import PAGE_WIDTH, Drawing, Figures
+from calibrant.plots import canvas
+from calibrant.report.advice import EXAMPLE_ROWS, advice, joint_sentence, joint_tone, verdict_sentence, verdict_tone
 from calibrant.report.audit_page import audit_sections
-from calibrant.report.meaning import meaning
-from calibrant.report.model_figures import all_models_figure, figures, is_time, lead_figure, reliability_bins
-from calibrant.report.model_tables import (
-    bin_tables,
-    difference_table,
-    group_table,
-    joint_metrics,
-    metric_table,
-    test_table,
-)
-from calibrant.report.sliders import script_data, sliders
-from calibrant.report.templates import SafeText, render
-from calibrant.report.verdict_sentences import joint_sentence, joint_tone, verdict_sentence, verdict_tone
+from calibrant.report.tables import difference_table, group_table, joint_metrics, metric_table, test_table, words_of
+from calibrant.report.templates import SafeText, inline_figure, render
 from calibrant.results import sentences
 from calibrant.results.audit import Audit
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 from calibrant.versions import __version__
 
-__all__ = ["page"]
+__all__ = ["page", "script_data", "sliders"]
+
+_MOST_GROUPS = 20  # groups that a figure shows
 
 
 def page(
@@ -64,19 +62,20 @@ def page(
     """
     if not models:
         raise InputError("models must have at least one evaluation; got an empty mapping.", argument="models")
-    controls = sliders(models)
-    rows = commands or {}
-    shown = [_model(name, f"m{i}", e, rows.get(name, EXAMPLE_ROWS)) for i, (name, e) in enumerate(models.items())]
+    rows, controls = commands or {}, sliders(models)
+    sections = [_model(name, f"m{i}", e, rows.get(name, EXAMPLE_ROWS)) for i, (name, e) in enumerate(models.items())]
     specifications = {name: evaluation.settings.to_dict() for name, evaluation in models.items()}
+    kinds = list({evaluation.kind: words_of(evaluation) for evaluation in models.values()}.values())
     return render(
         "page.html",
         title=title,
         version=__version__,
         headline=joint_sentence(models, comparison),
         tone=joint_tone(models, comparison),
-        kinds={evaluation.kind for evaluation in models.values()},
-        models=shown,
-        overview=all_models_figure(models) if len(models) > 1 else None,
+        has_null_ranges=any(words.has_null_ranges for words in kinds),
+        methods=[words.method for words in kinds if words.method],
+        models=sections,
+        overview=_all_models(models),
         comparison=_comparison(models, comparison),
         audits=audit_sections(audits or {}),
         monitor=monitor,
@@ -88,7 +87,8 @@ def page(
 
 
 def _model(name: str, key: str, e: Evaluation, rows: str) -> dict[str, Any]:
-    bins = reliability_bins(e)
+    words, figures = words_of(e), _figures_of(e)
+    further = {"reasons": [], "bins": [], **figures.further(e)}
     return {
         "name": name,
         "key": key,
@@ -98,18 +98,59 @@ def _model(name: str, key: str, e: Evaluation, rows: str) -> dict[str, Any]:
         "sentence_tone": verdict_tone(e),
         "sizes": e.sizes_text(),
         "why": e.sentences(),
-        "lead": lead_figure(e, bins, key),
-        "meaning": meaning(e, bins),
+        "lead": _inline(figures.lead(e), key),
+        "meaning": words.meaning(e),
         "actions": advice(e, key, rows),
         "metrics": metric_table(e),
         "tests": test_table(e),
         "reasons": [tuple(part.strip() for part in line.split(":", 1)) for line in e.reasons()],
-        "bins": bin_tables(e, key),
+        "bins": words.tables(e, key),
         "groups": group_table(e, key),
         "over_time": bool(e.groups) and all(map(is_time, e.groups)),
-        "figures": figures(e, key),
+        "figures": {place: [_inline(d, key) for d in drawings] for place, drawings in further.items()},
+        "group_figures": [_inline(drawing, key) for drawing in _group_drawings(e)],
         "notes": [note.text for note in e.notes],
     }
+
+
+def _figures_of(e: Evaluation) -> Figures:
+    figures: Figures = kind_of(e.kind).figures.FIGURES
+    return figures
+
+
+def _inline(drawing: Drawing, key: str) -> SafeText:
+    return inline_figure(drawing.display, f"{key}-{drawing.name}", drawing.tips, drawing.stops)
+
+
+def _all_models(models: Mapping[str, Evaluation]) -> SafeText | None:
+    """Return one figure of several models of one kind, if the kind has one."""
+    first = next(iter(models.values()))
+    if len(models) == 1 or any(e.kind != first.kind for e in models.values()):
+        return None
+    drawing = _figures_of(first).all_models(models)
+    return None if drawing is None else _inline(drawing, "all")
+
+
+def _group_drawings(e: Evaluation) -> list[Drawing]:
+    """Return the figures of groups: the size of the deviation and its direction, of the worst groups or over time."""
+    if not e.groups:
+        return []
+    from calibrant.plots.group_metrics import GroupDisplay
+
+    over_time = all(map(is_time, e.groups))
+    most = None if over_time else _MOST_GROUPS
+    height = 4.0 if over_time else 1.7 + 0.24 * min(len(e.groups), _MOST_GROUPS)
+    drawings = []
+    for name, metric in zip(("groups", "bias"), _figures_of(e).group_metrics(e), strict=False):
+        place = canvas.new_canvas(PAGE_WIDTH, height)
+        drawings.append(Drawing(name, GroupDisplay(e, metric, most).plot(along="x" if over_time else "y", fig=place)))
+    return drawings
+
+
+def is_time(name: object) -> bool:
+    """Return whether the name of a group is a date or a time."""
+    written = isinstance(name, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}(-[0-9]{2}.*)?", name) is not None
+    return written or isinstance(name, (date, np.datetime64))
 
 
 def _comparison(models: Mapping[str, Evaluation], comparison: Comparison | None) -> dict[str, Any] | None:
@@ -126,3 +167,43 @@ def _comparison(models: Mapping[str, Evaluation], comparison: Comparison | None)
         "sentences": list(comparison.reasons()),
         "notes": [comparison.sizes(), *(note.text for note in comparison.own_notes)],
     }
+
+
+def sliders(models: Mapping[str, Evaluation]) -> dict[str, Any] | None:
+    """Return TCE at other significance levels and costs at other ratios; None unless all evaluations have them."""
+    sensitivities: list[Any] = [getattr(e.details, "sensitivity", None) for e in models.values()]
+    if None in sensitivities:
+        return None
+    first, *others = sensitivities
+    alphas = sorted(set(first.alphas).intersection(*(each.alphas for each in others)))
+    named = zip(models, sensitivities, strict=True)
+    return {
+        "alphas": alphas,
+        "alpha": min(alphas, key=lambda alpha: abs(alpha - first.alpha)),
+        "ratios": list(first.ratios),
+        "models": {name: _slider_values(f"m{i}", each, alphas) for i, (name, each) in enumerate(named)},
+    }
+
+
+def _slider_values(key: str, sensitivity: Any, alphas: list[float]) -> dict[str, Any]:
+    """Return TCE, the rejected share of each bin at each level, and the cost at each ratio."""
+    places = [sensitivity.alphas.index(alpha) for alpha in alphas]
+    shares = 100 * sensitivity.rejected / sensitivity.n
+    return {
+        "key": key,
+        "tce": [sensitivity.tce[i] for i in places],
+        "rejected": [[round(float(share), 4) for share in shares[i]] for i in places],
+        "costs": list(sensitivity.ecc),
+    }
+
+
+def script_data(controls: dict[str, Any] | None) -> str:
+    """Return the data of the script as JSON without characters of markup."""
+    data = None
+    if controls is not None:
+        models = {model["key"]: model for model in controls["models"].values()}
+        data = {"alphas": controls["alphas"], "ratios": controls["ratios"], "models": models}
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for mark in "<>&\u2028\u2029":
+        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    return text

@@ -45,6 +45,14 @@ class Details(ABC):
         """Return the number of further rows that would probably decide; None if unknown."""
 
     @abstractmethod
+    def rows_needed_text(self, e: "Evaluation") -> str:
+        """State the number of further rows that would probably decide; '' if it is unknown."""
+
+    @abstractmethod
+    def size_text(self, e: "Evaluation") -> str:
+        """State the size of the deviation as a clause: an estimate if it is significant, else its upper bound."""
+
+    @abstractmethod
     def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
         """Return the adjusted p-value of a metric in a group, given that of the group and its factor."""
 

@@ -11,6 +11,8 @@ __all__ = [
     "VERDICTS",
     "coefficients_text",
     "deciding_tests",
+    "directions_text",
+    "groups_are_worse",
     "groups_text",
     "headline",
     "other_tests_text",
@@ -20,6 +22,12 @@ __all__ = [
 
 # From worst to best: the order of groups in tables.
 VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
+_DIRECTIONS = {
+    "overestimates": "overestimates",
+    "underestimates": "underestimates",
+    "overconfident": "is overconfident",
+    "underconfident": "is underconfident",
+}
 
 
 def severity(verdict: str) -> int:
@@ -51,6 +59,16 @@ def groups_text(e: Any) -> str:
     if bad:
         return f"{bad:,} of {count:,} groups {'is' if bad == 1 else 'are'} miscalibrated{rest}"
     return f"none of {count:,} groups is shown to be miscalibrated{rest}"
+
+
+def groups_are_worse(e: Any) -> bool:
+    """Return whether a group is miscalibrated and all rows together are not."""
+    return e.verdict != "miscalibrated" and any(g.verdict == "miscalibrated" for g in e.groups.values())
+
+
+def directions_text(e: Any) -> str:
+    """Return the significant directions as a predicate: "overestimates and is overconfident"; '' if there is none."""
+    return " and ".join(_DIRECTIONS[each] for each in e.direction.split(", ") if each in _DIRECTIONS)
 
 
 def deciding_tests(e: Any) -> str:

@@ -119,6 +119,10 @@ class Sensitivity:
         Number of rejected rows (or their weight) per level and bin.
     ecc : tuple of float
         ECC at each of `RATIOS`, over the bins of ECE.
+    alpha : float
+        Level of the test-based breakdown.
+    n : ndarray
+        Number of rows of each bin (or their weight).
 
     See Also
     --------
@@ -138,6 +142,13 @@ class Sensitivity:
     tce: tuple[float, ...]
     rejected: Weights
     ecc: tuple[float, ...]
+    alpha: float
+    n: Weights
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Costs of underestimation, where overestimation costs 1."""
+        return RATIOS
 
     @classmethod
     def measure(cls, tested: Breakdown, ece: Breakdown) -> "Sensitivity":
@@ -163,7 +174,8 @@ class Sensitivity:
         if not partition.table.importance:
             rejected = np.rint(rejected).astype(np.int64)
         tce = tuple(float(row @ partition.n / partition.n.sum()) for row in losses)
-        return cls(alphas, tce, rejected, tuple(_ecc(ece, ratio) for ratio in RATIOS))
+        costs = tuple(_ecc(ece, ratio) for ratio in RATIOS)
+        return cls(alphas, tce, rejected, costs, float(loss.alpha), partition.n)
 
 
 def _ecc(ece: Breakdown, ratio: float) -> float:

@@ -8,79 +8,71 @@ import numpy as np
 from calibrant.kinds import log_odds
 from calibrant.kinds.binary.evaluation import rejection_breakdown
 from calibrant.kinds.binary.words import bin_rows
+from calibrant.kinds.figures import PAGE_WIDTH, ComparedModels, Drawing, Figures, on_page
 from calibrant.metrics.gce import Breakdown
 from calibrant.plots import canvas
 from calibrant.plots.brier_decomposition import DecompositionDisplay, ModelDecomposition
 from calibrant.plots.cumulative_differences import CumulativeDisplay
-from calibrant.plots.display import ComparedModels, Drawing, display_names, on_page
+from calibrant.plots.display import display_names
 from calibrant.plots.null_distribution import NullDisplay
 from calibrant.plots.reliability import ReliabilityDisplay
 from calibrant.plots.tce_reliability import TestBasedReliabilityDisplay
 from calibrant.results import sentences
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.metric_result import MetricResult
+from calibrant.results.uncertainty import MetricResult
 
 
-def height(e: Evaluation) -> float | None:
-    """Return the height in inches of the panels of an evaluation; None for that of most kinds."""
-    return None
+class BinaryFigures(Figures):
+    """Diagrams of predicted probabilities."""
+
+    def draw_panels(self, e: Evaluation, figure: Any, grid: Any) -> dict[str, Any]:
+        right = grid[0, 1].subgridspec(2, 1)
+        panels: dict[str, Any] = {"reliability": tested(e).plot_panels(figure.add_subplot(grid[0, 0]))}
+        metric = metric_with_null(e)
+        if metric is not None:
+            panels["null"] = NullDisplay(metric.null).plot(ax=figure.add_subplot(right[0, 0]))
+        return {**panels, "cumulative": cumulative(e).plot(ax=figure.add_subplot(right[1, 0]))}
+
+    def group_metric(self, e: Evaluation) -> str:
+        metric = metric_with_null(e)
+        return log_odds.NAME if metric is None else metric.name
+
+    def draw_models(self, c: Comparison, figure: Any, grid: Any, height: float) -> ComparedModels:
+        right = grid[0, 1].subgridspec(2, 1, height_ratios=[height, 2])
+        panels = {"reliability": reliability_of(c.models, "ACE", fig=figure.add_subfigure(grid[0, 0]))}
+        differences = figure.add_subplot(right[0, 0])
+        details: list[Any] = [e.details for e in c.models.values()]
+        parts = {
+            name: ModelDecomposition(d.decomposition) for name, d in zip(display_names(c.models), details, strict=True)
+        }
+        decomposition = DecompositionDisplay(parts).plot(ax=figure.add_subplot(right[1, 0]))
+        return ComparedModels(differences, {**panels, "decomposition": decomposition})
+
+    def lead(self, e: Evaluation) -> Drawing:
+        """Return the figure of the first screen of a report: the reliability diagram, with miscalibrated groups."""
+        details: Any = e.details
+        drawing = reliability(e, details.reliability, "model")
+        if sentences.groups_are_worse(e):
+            _mark_groups(drawing.display, e)
+        return drawing
+
+    def further(self, e: Evaluation) -> dict[str, list[Drawing]]:
+        tips = bin_tips(rejection_breakdown(e)[0], e.settings.confidence_level, "test-based-bin-")
+        bins = on_page("tested", tested(e), 4.9, tips=tips, stops=r"test-based-bin-\d+-rate")
+        metric = metric_with_null(e)
+        null = [] if metric is None else [on_page("null", NullDisplay(metric.null), 3.4)]
+        return {"reasons": [*null, on_page("cumulative", cumulative(e), 3.4)], "bins": [bins]}
+
+    def group_metrics(self, e: Evaluation) -> list[str]:
+        size = "ACE" if "ACE" in e.metrics else log_odds.NAME
+        return [size, *(["bias"] if "bias" in e.metrics and size != "bias" else [])]
+
+    def all_models(self, models: Mapping[str, Evaluation]) -> Drawing | None:
+        return Drawing("reliability", reliability_of(models, "ACE", fig=canvas.new_canvas(PAGE_WIDTH, 5.2)))
 
 
-def draw_panels(e: Evaluation, figure: Any, outer: Any) -> dict[str, Any]:
-    """Draw the panels of an evaluation in the first row of a grid of two columns; return them by name."""
-    right = outer[0, 1].subgridspec(2, 1)
-    panels: dict[str, Any] = {"reliability": tested(e).plot_panels(figure.add_subplot(outer[0, 0]))}
-    metric = metric_with_null(e)
-    if metric is not None:
-        panels["null"] = NullDisplay(metric.null).plot(ax=figure.add_subplot(right[0, 0]))
-    return {**panels, "cumulative": cumulative(e).plot(ax=figure.add_subplot(right[1, 0]))}
-
-
-def group_metric(e: Evaluation) -> str:
-    """Return the metric of the groups in the figure of an evaluation."""
-    metric = metric_with_null(e)
-    return log_odds.NAME if metric is None else metric.name
-
-
-def draw_models(c: Comparison, figure: Any, outer: Any, height: float) -> ComparedModels:
-    """Draw all models of a comparison in a grid of two columns; `height` is that of the differences."""
-    right = outer[0, 1].subgridspec(2, 1, height_ratios=[height, 2])
-    panels = {"reliability": reliability_of(c.models, "ACE", fig=figure.add_subfigure(outer[0, 0]))}
-    differences = figure.add_subplot(right[0, 0])
-    details: list[Any] = [e.details for e in c.models.values()]
-    parts = {name: ModelDecomposition(d.decomposition) for name, d in zip(display_names(c.models), details, strict=True)}
-    decomposition = DecompositionDisplay(parts).plot(ax=figure.add_subplot(right[1, 0]))
-    return ComparedModels(differences, {**panels, "decomposition": decomposition})
-
-
-def lead(e: Evaluation) -> Drawing:
-    """Return the figure of the first screen of a report: the reliability diagram, with miscalibrated groups."""
-    details: Any = e.details
-    drawing = reliability(e, details.reliability, "model")
-    if sentences.groups_are_worse(e):
-        _mark_groups(drawing.display, e)
-    return drawing
-
-
-def further(e: Evaluation) -> dict[str, list[Drawing]]:
-    """Return the further figures of a report: those beside the reasons for the verdict, and beside the bins."""
-    tips = bin_tips(rejection_breakdown(e)[0], e.settings.confidence_level, "test-based-bin-")
-    bins = on_page("tested", tested(e), 4.9, tips=tips, stops=r"test-based-bin-\d+-rate")
-    metric = metric_with_null(e)
-    null = [] if metric is None else [on_page("null", NullDisplay(metric.null), 3.4)]
-    return {"reasons": [*null, on_page("cumulative", cumulative(e), 3.4)], "bins": [bins]}
-
-
-def group_metrics(e: Evaluation) -> list[str]:
-    """Return the metrics of the groups in a report: the size of the deviation, and its direction."""
-    size = "ACE" if "ACE" in e.metrics else log_odds.NAME
-    return [size, *(["bias"] if "bias" in e.metrics and size != "bias" else [])]
-
-
-def all_models(models: Mapping[str, Evaluation]) -> Drawing | None:
-    """Return one figure of all models of a report."""
-    return Drawing("reliability", reliability_of(models, "ACE", fig=canvas.new_canvas(5.2, 5.2)))
+FIGURES = BinaryFigures()
 
 
 def tested(e: Evaluation) -> TestBasedReliabilityDisplay:
@@ -113,7 +105,7 @@ def reliability_of(models: Mapping[str, Evaluation], breakdown: str, *, fig: Any
 
 def reliability(e: Evaluation, bins: Breakdown, name: str) -> Drawing:
     """Return the reliability diagram of a report, whose bins have tips."""
-    level, place = e.settings.confidence_level, canvas.new_canvas(5.2, 4.9)
+    level, place = e.settings.confidence_level, canvas.new_canvas(PAGE_WIDTH, 4.9)
     display = ReliabilityDisplay.from_breakdown(bins, confidence_level=level, name=name, fig=place)
     id_ = f"reliability-{name.lower().replace(' ', '-')}-bin-"
     return Drawing("reliability", display, bin_tips(bins, level, id_), rf"{id_}\d+-point")

@@ -3,50 +3,45 @@
 from collections.abc import Mapping
 from typing import Any
 
-from calibrant.kinds.distribution.words import widest_coverage
-from calibrant.kinds.point.figures import bias, group_metric, height
-from calibrant.plots.display import ComparedModels, Drawing, display_names, on_page
+from calibrant.kinds.distribution.words import WORDS
+from calibrant.kinds.figures import ComparedModels, Drawing, on_page
+from calibrant.kinds.point.figures import PointFigures, bias
+from calibrant.plots.display import display_names
 from calibrant.plots.pit_diagrams import CoverageDisplay, PITDisplay, default_bars
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 
-__all__ = ["all_models", "draw_models", "draw_panels", "further", "group_metric", "group_metrics", "height", "lead"]
+
+class DistributionFigures(PointFigures):
+    """Diagrams of predictive distributions."""
+
+    def draw_panels(self, e: Evaluation, figure: Any, grid: Any) -> dict[str, Any]:
+        right = grid[0, 1].subgridspec(2, 1, height_ratios=[1, 1.4])
+        places = {"bias": grid[0, 0], "pit": right[0, 0], "coverage": right[1, 0]}
+        displays = {"bias": bias(e), "pit": pit(e), "coverage": coverage(e)}
+        return {name: displays[name].plot(ax=figure.add_subplot(place)) for name, place in places.items()}
+
+    def draw_models(self, c: Comparison, figure: Any, grid: Any, height: float) -> ComparedModels:
+        joint = coverage_of(c.models).plot(fig=figure.add_subfigure(grid[0, 0]))
+        place = grid[0, 1].subgridspec(2, 1, height_ratios=[height, 1])[0, 0]
+        return ComparedModels(figure.add_subplot(place), {"coverage": joint})
+
+    def lead(self, e: Evaluation) -> Drawing:
+        """Return the figure of the first screen of a report: the coverage of central intervals."""
+        return on_page("lead", coverage(e), 4.9)
+
+    def further(self, e: Evaluation) -> dict[str, list[Drawing]]:
+        return {"reasons": [on_page("pit", pit(e), 3.6)], "bins": [on_page("bias", bias(e), 4.6)]}
+
+    def group_metrics(self, e: Evaluation) -> list[str]:
+        size = WORDS.group_metric(e) or next(iter(e.metrics))
+        return [size, *(["mean error"] if "mean error" in e.metrics and size != "mean error" else [])]
+
+    def all_models(self, models: Mapping[str, Evaluation]) -> Drawing | None:
+        return on_page("coverage", coverage_of(models), 4.9)
 
 
-def draw_panels(e: Evaluation, figure: Any, outer: Any) -> dict[str, Any]:
-    """Draw the panels of an evaluation in the first row of a grid of two columns; return them by name."""
-    right = outer[0, 1].subgridspec(2, 1, height_ratios=[1, 1.4])
-    places = {"bias": outer[0, 0], "pit": right[0, 0], "coverage": right[1, 0]}
-    displays = {"bias": bias(e), "pit": pit(e), "coverage": coverage(e)}
-    return {name: displays[name].plot(ax=figure.add_subplot(place)) for name, place in places.items()}
-
-
-def draw_models(c: Comparison, figure: Any, outer: Any, height: float) -> ComparedModels:
-    """Draw all models of a comparison in a grid of two columns; `height` is that of the differences."""
-    joint = coverage_of(c.models).plot(fig=figure.add_subfigure(outer[0, 0]))
-    place = outer[0, 1].subgridspec(2, 1, height_ratios=[height, 1])[0, 0]
-    return ComparedModels(figure.add_subplot(place), {"coverage": joint})
-
-
-def lead(e: Evaluation) -> Drawing:
-    """Return the figure of the first screen of a report: the coverage of central intervals."""
-    return on_page("lead", coverage(e), 4.9)
-
-
-def further(e: Evaluation) -> dict[str, list[Drawing]]:
-    """Return the further figures of a report: those beside the reasons for the verdict, and beside the bins."""
-    return {"reasons": [on_page("pit", pit(e), 3.6)], "bins": [on_page("bias", bias(e), 4.6)]}
-
-
-def group_metrics(e: Evaluation) -> list[str]:
-    """Return the metrics of the groups in a report: the coverage of the widest intervals, and the mean error."""
-    size = widest_coverage(e) or next(iter(e.metrics))
-    return [size, *(["mean error"] if "mean error" in e.metrics and size != "mean error" else [])]
-
-
-def all_models(models: Mapping[str, Evaluation]) -> Drawing | None:
-    """Return one figure of all models of a report."""
-    return on_page("coverage", coverage_of(models), 4.9)
+FIGURES = DistributionFigures()
 
 
 def pit(e: Evaluation) -> PITDisplay:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.kinds.binary import figures as binary
+from calibrant.kinds.figures import PAGE_WIDTH, ComparedModels, Drawing, Figures, on_page
 from calibrant.plots import canvas
 from calibrant.plots.class_diagrams import ClasswiseDisplay, ProportionDisplay
-from calibrant.plots.display import PAGE_WIDTH, ComparedModels, Drawing, on_page
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 
@@ -14,56 +14,42 @@ TOP_LABEL = "top-label ACE"
 _MOST_CLASSES = 11  # with the top label four rows of three panels
 
 
-def height(e: Evaluation) -> float | None:
-    """Return the height in inches of the panels of an evaluation."""
-    return _classwise_height(e) + proportions(e).height()
+class MulticlassFigures(Figures):
+    """Diagrams of class probabilities."""
+
+    def height(self, e: Evaluation) -> float | None:
+        return _classwise_height(e) + proportions(e).height()
+
+    def draw_panels(self, e: Evaluation, figure: Any, grid: Any) -> dict[str, Any]:
+        shares = proportions(e)
+        parts = grid[0, :].subgridspec(2, 1, height_ratios=[_classwise_height(e), shares.height()])
+        classes = ClasswiseDisplay.from_evaluation(e, ax=figure.add_subplot(parts[0, 0]))
+        return {"classes": classes, "proportions": shares.plot(ax=figure.add_subplot(parts[1, 0]))}
+
+    def draw_models(self, c: Comparison, figure: Any, grid: Any, height: float) -> ComparedModels:
+        reliability = binary.reliability_of(c.models, TOP_LABEL, fig=figure.add_subfigure(grid[0, 0]))
+        place = grid[0, 1].subgridspec(2, 1, height_ratios=[height, 1])[0, 0]
+        return ComparedModels(figure.add_subplot(place), {"reliability": reliability})
+
+    def lead(self, e: Evaluation) -> Drawing:
+        """Return the figure of the first screen of a report: the reliability diagram of the top label."""
+        return _name_top_label(binary.reliability(e, e.breakdowns[TOP_LABEL], "Top label"))
+
+    def further(self, e: Evaluation) -> dict[str, list[Drawing]]:
+        classes = ClasswiseDisplay.of(e, most=_MOST_CLASSES)
+        classes.plot(fig=canvas.new_canvas(PAGE_WIDTH, classes.height(3, PAGE_WIDTH)), columns=3)
+        shares = proportions(e)
+        return {
+            "bins": [Drawing("classes", classes)],
+            "reasons": [on_page("proportions", shares, max(3.0, shares.height()))],
+        }
+
+    def all_models(self, models: Mapping[str, Evaluation]) -> Drawing | None:
+        display = binary.reliability_of(models, TOP_LABEL, fig=canvas.new_canvas(PAGE_WIDTH, 5.2))
+        return _name_top_label(Drawing("reliability", display))
 
 
-def draw_panels(e: Evaluation, figure: Any, outer: Any) -> dict[str, Any]:
-    """Draw the panels of an evaluation in the first row of a grid of two columns; return them by name."""
-    shares = proportions(e)
-    parts = outer[0, :].subgridspec(2, 1, height_ratios=[_classwise_height(e), shares.height()])
-    classes = ClasswiseDisplay.from_evaluation(e, ax=figure.add_subplot(parts[0, 0]))
-    return {"classes": classes, "proportions": shares.plot(ax=figure.add_subplot(parts[1, 0]))}
-
-
-def group_metric(e: Evaluation) -> str:
-    """Return the metric of the groups in the figure of an evaluation."""
-    return next(iter(e.metrics))
-
-
-def draw_models(c: Comparison, figure: Any, outer: Any, height: float) -> ComparedModels:
-    """Draw all models of a comparison in a grid of two columns; `height` is that of the differences."""
-    reliability = binary.reliability_of(c.models, TOP_LABEL, fig=figure.add_subfigure(outer[0, 0]))
-    place = outer[0, 1].subgridspec(2, 1, height_ratios=[height, 1])[0, 0]
-    return ComparedModels(figure.add_subplot(place), {"reliability": reliability})
-
-
-def lead(e: Evaluation) -> Drawing:
-    """Return the figure of the first screen of a report: the reliability diagram of the top label."""
-    return _name_top_label(binary.reliability(e, e.breakdowns[TOP_LABEL], "Top label"))
-
-
-def further(e: Evaluation) -> dict[str, list[Drawing]]:
-    """Return the further figures of a report: those beside the reasons for the verdict, and beside the bins."""
-    classes = ClasswiseDisplay.of(e, most=_MOST_CLASSES)
-    classes.plot(fig=canvas.new_canvas(PAGE_WIDTH, classes.height(3, PAGE_WIDTH)), columns=3)
-    shares = proportions(e)
-    return {
-        "bins": [Drawing("classes", classes)],
-        "reasons": [on_page("proportions", shares, max(3.0, shares.height()))],
-    }
-
-
-def group_metrics(e: Evaluation) -> list[str]:
-    """Return the metrics of the groups in a report."""
-    return [next(iter(e.metrics))]
-
-
-def all_models(models: Mapping[str, Evaluation]) -> Drawing | None:
-    """Return one figure of all models of a report."""
-    display = binary.reliability_of(models, TOP_LABEL, fig=canvas.new_canvas(PAGE_WIDTH, 5.2))
-    return _name_top_label(Drawing("reliability", display))
+FIGURES = MulticlassFigures()
 
 
 def classwise(e: Evaluation, most: int) -> ClasswiseDisplay:

@@ -22,7 +22,8 @@ from calibrant.monitor.model_queries import ModelSummary
 from calibrant.monitor.observations import group_key, group_label
 from calibrant.monitor.status import Alarm, ConfidenceSequence, GroupStatus, History, Status
 from calibrant.monitor.time_windows import read_time, to_datetime, window_text
-from calibrant.report.templates import SafeText, inline_figure, new_canvas
+from calibrant.plots.canvas import new_canvas
+from calibrant.report.templates import SafeText, inline_figure
 from calibrant.results import sentences
 from calibrant.results.evaluation import Evaluation
 from calibrant.tables.score_table import ScoreTable

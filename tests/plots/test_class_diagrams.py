@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 import calibrant as cb
 from calibrant import plots
 from calibrant._support.errors import InputError
-from calibrant.plots._canvas import shorten_distinct
 from tests.visual.layout import unreadable
 
 FAST = {"n_resamples": 19, "progress": False}
@@ -146,13 +145,6 @@ def test_displays_of_classes_refuse_other_kinds():
         plots.ClasswiseDisplay.from_evaluation(binary)
     with pytest.raises(InputError, match=r"must be of kind 'multiclass' or 'labels'; got 'binary'"):
         plots.ProportionDisplay.from_evaluation(binary)
-
-
-def test_shortened_names_stay_distinct():
-    assert shorten_distinct(["a", "b"], 10) == ["a", "b"]
-    short = shorten_distinct(LONG, 14)
-    assert len(set(short)) == len(LONG)
-    assert max(map(len, short)) <= 14
 
 
 def test_classes_that_print_alike_are_told_apart():

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -14,7 +15,18 @@ from calibrant import plots
 from tests.visual.layout import unreadable
 
 
-def test_an_evaluation_plots(evaluation):
+@pytest.fixture
+def rows(rng):
+    """600 rows of an overconfident model."""
+    p = rng.beta(2, 5, 600)
+    return rng.random(600) < p**1.4, p
+
+
+def test_an_evaluation_plots(rng):
+    p = rng.beta(2, 5, 3000)
+    group = rng.choice(["north", "south", "$east"], 3000)
+    y = rng.random(3000) < np.where(group == "south", p**1.6, p)
+    evaluation = cb.evaluate(y, p, by=group, n_resamples=99)
     drawn = evaluation.plot(fig=Figure(figsize=(12, 9.6), layout="constrained"))
     assert drawn.reliability.breakdown.value == evaluation["TCE"].value
     assert drawn.reliability.null is evaluation["TCE"].null

@@ -12,7 +12,7 @@ from calibrant._support.formatting import format_percent
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from calibrant.report.class_tables import class_tables
+from calibrant.report.tables import words_of
 
 NAMES = ["<script>window.pwned=1</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }} & $x^2$"]
 
@@ -43,8 +43,9 @@ def test_hostile_class_names_are_escaped(kind):
 
 def test_the_table_of_classes_has_the_stored_results():
     result = make("multiclass", NAMES)
-    (heading, cells), *_ = class_tables(result)
-    assert heading == "Classes"
+    table, *_ = words_of(result).tables(result, "m0")
+    assert table.heading == "Classes"
+    cells = table.cells
     stored = {result.details.labels[c.label]: c for c in result.details.classes}
     assert {row[0] for row in cells[1:]} == set(NAMES)
     for row in cells[1:]:
@@ -60,8 +61,9 @@ def test_the_table_of_classes_has_the_stored_results():
 
 def test_the_table_of_predicted_classes_has_the_stored_differences():
     result = make("labels", NAMES)
-    ((heading, cells),) = class_tables(result)
-    assert heading == "Classes"
+    (table,) = words_of(result).tables(result, "m0")
+    assert table.heading == "Classes"
+    cells = table.cells
     stored = {c.label: c for c in result.details.classes}
     for row in cells[1:]:
         c = stored[row[0]]
@@ -79,13 +81,14 @@ def test_confused_classes_are_listed():
     predicted = np.tile([0.8, 0.1, 0.1], (900, 1))
     y = np.where(rng.random(900) < 0.6, "a", np.where(rng.random(900) < 0.8, "b", "c"))
     result = cb.evaluate(y, predicted, classes=["a", "b", "c"], n_resamples=19, progress=False)
-    found = dict(class_tables(result))["Confused classes"]
-    assert found[1][:2] == ["b", "a"]
+    _, pairs = words_of(result).tables(result, "m0")
+    assert pairs.heading == "Confused classes"
+    assert pairs.cells[1][:2] == ["b", "a"]
     assert "Confused classes" in result.to_html()
 
 
 def test_long_tables_of_classes_are_cut():
     result = make("labels", [f"c{i:02}" for i in range(60)], size=3000)
-    ((heading, cells),) = class_tables(result)
-    assert heading == "Classes: the 50 most significant of 60"
-    assert len(cells) == 51
+    (table,) = words_of(result).tables(result, "m0")
+    assert table.heading == "Classes: the 50 most significant of 60"
+    assert len(table.cells) == 51
