@@ -64,6 +64,11 @@ class OrdinalDetails(LogOddsDetails):
     mean_class: tuple[float, float]
     rows_needed: int | None = None  # type: ignore[assignment]
 
+    @property
+    def classes(self) -> tuple[Threshold, ...]:
+        """The thresholds, under the name that diagrams of classes read."""
+        return self.thresholds
+
     def sentences(self, e: Evaluation) -> list[str]:
         """Explain the verdict, and name the thresholds that are over- or underestimated."""
         alpha, factor = e.settings.alpha, e.decision.group_factor

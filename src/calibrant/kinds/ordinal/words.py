@@ -1,0 +1,68 @@
+"""Words of a report on probabilities of ordered classes."""
+
+import math
+from typing import Any
+
+from calibrant._support.formatting import format_percent
+from calibrant.kinds.binary.words import BinWords, bin_sentences
+from calibrant.kinds.multiclass.words import adjusted_text, level_text, most_significant
+from calibrant.kinds.ordinal.evaluation import threshold_name
+from calibrant.kinds.words import FRESH_ROWS, Action, ReportTable, Words, gain_text
+from calibrant.results.evaluation import Evaluation
+
+__all__ = ["WORDS"]
+
+
+class OrdinalWords(Words):
+    """How a report speaks of probabilities of ordered classes."""
+
+    name, forecasts = "ordered class probabilities", "probabilities"
+    has_null_ranges = True
+
+    def means(self, e: Evaluation) -> tuple[float, float] | None:
+        """Return the mean predicted and the mean observed class, counted from 0."""
+        details: Any = e.details
+        means: tuple[float, float] = details.mean_class
+        return means
+
+    def means_text(self, group: Evaluation) -> str:
+        """State the mean predicted and the mean observed class of a group."""
+        details: Any = group.details
+        return f"mean class {details.mean_class[0]:.3g} predicted, {details.mean_class[1]:.3g} observed"
+
+    def recalibrate(self, e: Evaluation, rows: str) -> Action:
+        """Recommend scaling of the classes, which keeps the order of rows nearly as it is."""
+        details: Any = e.details
+        parts = details.decompositions["corp"]
+        gain = gain_text("RPS", parts["mcb"] - parts["dsc"] + parts["unc"], parts["mcb"])
+        code = "cb.calibrators.VectorScaling().fit(probabilities, labels)"
+        return Action("Recalibrate with vector.", f"{gain} {FRESH_ROWS}", code)
+
+    def meaning(self, e: Evaluation) -> list[str]:
+        """Return sentences about the cumulative probabilities of the threshold that deviates most."""
+        details: Any = e.details
+        worst = min(details.thresholds, key=lambda t: (t.pvalue, -abs(t.predicted - t.observed)))
+        name = threshold_name(worst.label)
+        words = BinWords(f"outcomes {name}", "The highest probabilities", "with a probability of", f"{name}")
+        return bin_sentences(e, e.breakdowns[name], words)
+
+    def tables(self, e: Evaluation, key: str) -> list[ReportTable]:
+        """Return the table of thresholds, in the order of the classes."""
+        details: Any = e.details
+        header = ["outcome", "predicted", "observed", "log-odds error", level_text(e), "adjusted p", "direction"]
+        rows = [
+            [
+                threshold_name(t.label),
+                format_percent(t.predicted),
+                format_percent(t.observed),
+                "" if math.isnan(t.log_odds_error) else f"{t.log_odds_error:.2f}",
+                "" if math.isnan(t.low) else f"{t.low:.2f} to {t.high:.2f}",
+                adjusted_text(t, e),
+                t.direction(e.settings.alpha, e.decision.group_factor),
+            ]
+            for t in details.thresholds
+        ]
+        return [most_significant("Thresholds", [header, *rows], len(rows), ("outcome", "direction"))]
+
+
+WORDS = OrdinalWords()
