@@ -34,10 +34,8 @@ _lazy = _LazyNames(
         "ingest.queries": "from_query tables_from_query",
         "kinds.ordinal.forecast": "Ordinal",
         "metrics.calibration_errors": "ECE TCE ece tce",
-        "metrics.multiclass": "classwise top_label",
         "metrics.gce": "GCE",
-        "metrics.log_odds": "log_odds_error slope_intercept",
-        "metrics.decision_costs": "optimal_prediction",
+        "metrics.log_odds": "log_odds_error",
         "metrics.proper_scores": "brier log_loss",
         "metrics.registry": "METRICS",
         "monitor.client": "MonitorClient",
@@ -71,8 +69,8 @@ _lazy = _LazyNames(
         "costs": "ExponentialCost LinearCost LogCost PowerCost StepCost",
         "inference": "detectable ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
         "metrics": "ACE Breakdown Brier CalibrationCounter ECC LogLoss LogOddsError MCE RMSCE Tables ace auc bias "
-        "calbin calloss corp_decomposition ecc mcb mce murphy_decomposition oe_ratio proportions rmsce smooth_ece "
-        "stratified_brier",
+        "calbin calloss classwise corp_decomposition ecc mcb mce murphy_decomposition oe_ratio optimal_prediction "
+        "proportions rmsce slope_intercept smooth_ece stratified_brier top_label",
     },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)

@@ -11,8 +11,9 @@ _lazy = _LazyNames(
         "IsotonicErrors MCE OERatio RMSCE TCE ace bias calbin calloss debiased_sce ecc ecce ecce_mad ecce_r ece emax "
         "ici isotonic_errors mce oe_ratio rmsce tce",
         "metrics.calibration_counter": "CalibrationCounter",
-        "metrics.multiclass": "Classwise ClasswiseMetric MulticlassBrier MulticlassLogLoss TopLabelMetric",
-        "metrics.decision_costs": "DecisionCost bayes_threshold",
+        "metrics.multiclass": "Classwise ClasswiseMetric MulticlassBrier MulticlassLogLoss TopLabelMetric "
+        "classwise top_label",
+        "metrics.decision_costs": "DecisionCost bayes_threshold optimal_prediction",
         "metrics.ordinal": "CumulativeMetric RPS rps",
         "metrics.proper_scores": "AUC Brier CorpDecomposition LogLoss MCB MurphyDecomposition StratifiedBrier auc "
         "brier corp_decomposition log_loss mcb murphy_decomposition stratified_brier",
@@ -20,7 +21,7 @@ _lazy = _LazyNames(
         "interval_score nll",
         "metrics.labels": "Proportions proportions",
         "metrics.smooth_errors": "LocalRegression SmoothECE SmoothErrors loess_errors smooth_ece",
-        "metrics.log_odds": "LogOddsError log_odds_error",
+        "metrics.log_odds": "LogOddsError log_odds_error slope_intercept",
         "metrics.metric": "Metric MetricValue UnbinnedMetric metric_function",
         "metrics.optimal_bins": "OptimalBins mean_within_error total_error",
         "metrics.point": "ErrorTolerance MAE MSE MeanError MeanQuotient Pinball PointMetric RMSE Ratio RelativeMSE "
