@@ -195,12 +195,12 @@ def permuted(y: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 def class_shift(y: np.ndarray, forecast: Decided) -> float:
     """Return the total variation distance between predicted and actual class proportions."""
-    return float(np.abs(cb.metrics.proportions(y, forecast.labels, labels=[0, 1]).difference).sum() / 2)
+    return float(np.abs(cb.metrics.proportions(y, forecast.labels, classes=[0, 1]).difference).sum() / 2)
 
 
 def class_shift_by_group(y: np.ndarray, forecast: Decided) -> float:
     """Return the mean over rows of the distance within their group."""
-    groups = cb.metrics.proportions(y, forecast.labels, labels=[0, 1], by=forecast.group).groups.values()
+    groups = cb.metrics.proportions(y, forecast.labels, classes=[0, 1], by=forecast.group).groups.values()
     return float(sum(own.size * np.abs(own.difference).sum() / 2 for own in groups) / y.size)
 
 
@@ -347,7 +347,7 @@ def rates_of_cells(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
 
 
 def by_class(metric: str, y: np.ndarray, proba: np.ndarray) -> float:
-    return cb.classwise(metric, y, proba, labels=range(10)).value
+    return cb.classwise(metric, y, proba, classes=range(10)).value
 
 
 def class_log_loss(y: np.ndarray, proba: np.ndarray) -> float:
@@ -356,7 +356,7 @@ def class_log_loss(y: np.ndarray, proba: np.ndarray) -> float:
 
 
 def of_top_label(y: np.ndarray, proba: np.ndarray) -> Any:
-    return cb.metrics.proportions(y, proba.argmax(axis=1), labels=range(10))
+    return cb.metrics.proportions(y, proba.argmax(axis=1), classes=range(10))
 
 
 CLASS_MEASURES = (
@@ -366,7 +366,7 @@ CLASS_MEASURES = (
     Measure("CalLoss", lambda y, f: by_class("calloss", y, f), "calibration", 0.0),
     Measure(HULL, lambda y, f: by_class("mcb", y, f), "", 0.0),
     Measure("ECE", lambda y, f: by_class("ece", y, f), "", 0.0),
-    Measure("ECE of the top label", lambda y, f: cb.ece(cb.top_label(y, f, labels=range(10))), "", 0.0),
+    Measure("ECE of the top label", lambda y, f: cb.ece(cb.top_label(y, f, classes=range(10))), "", 0.0),
     Measure("AUC", lambda y, f: by_class("auc", y, f), "insensitive", None, True),
     Measure("accuracy", lambda y, f: of_top_label(y, f).accuracy, "insensitive", None, True),
     Measure("mean F-measure", lambda y, f: of_top_label(y, f).f_measure, "insensitive", None, True),

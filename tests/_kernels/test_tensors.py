@@ -177,14 +177,14 @@ def test_the_top_label_is_that_of_the_host(rng, device, classes, score_type):
     given = torch.tensor(y, device=device), torch.tensor(proba, device=device)
     same(cb.top_label(*given), cb.top_label(y, proba))
     names = list(range(classes))[::-1]
-    same(cb.top_label(*given, labels=names), cb.top_label(y, proba, labels=names))
+    same(cb.top_label(*given, classes=names), cb.top_label(y, proba, classes=names))
 
 
 @pytest.mark.usefixtures("no_host_reading")
 def test_labels_may_be_absent_from_the_rows_if_they_are_named(device):
     proba = [[0.2, 0.3, 0.5], [0.7, 0.2, 0.1]]
     given = torch.tensor([7, 9], device=device), torch.tensor(proba, device=device, dtype=torch.float64)
-    same(cb.top_label(*given, labels=[7, 8, 9]), cb.top_label([7, 9], proba, labels=[7, 8, 9]))
+    same(cb.top_label(*given, classes=[7, 8, 9]), cb.top_label([7, 9], proba, classes=[7, 8, 9]))
 
 
 @pytest.mark.parametrize(

@@ -88,3 +88,22 @@ def test_the_text_of_a_note_has_no_control_characters():
     """A stored table, or the name of a column, could hold them."""
     note = Note("missing", 3, "\x1b[31m{count} rows\ud800\n")
     assert note.text == "\\x1b[31m3 rows\\ud800\\n"
+
+
+RENAMED = {
+    "classwise": lambda **options: (
+        cb.metrics.classwise("ece", ["b", "a"], [[0.2, 0.8], [0.7, 0.3]], **options).per_class
+    ),
+    "top_label": lambda **options: cb.metrics.top_label(["b", "a"], [[0.2, 0.8], [0.7, 0.3]], **options),
+    "proportions": lambda **options: cb.metrics.proportions(["b", "a"], ["a", "a"], **options).labels,
+}
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_renamed_option_works_with_a_warning(name):
+    call, text = RENAMED[name], rf"^labels= of {name}\(\) moved to classes=; the old name will be removed in 1\.1\.$"
+    with pytest.warns(DeprecationWarning, match=text) as caught:
+        assert call(labels=["a", "b"]) == call(classes=["a", "b"])
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.raises(InputError, match="labels must be omitted with classes: it is its old name"):
+        call(labels=["a", "b"], classes=["a", "b"])

@@ -38,7 +38,7 @@ def test_both_normalisations_of_brier(forecast):
 def test_classes_in_another_order_change_nothing_but_the_order(forecast):
     y, proba = forecast
     names = np.array(["b", "c", "a"])[y]
-    result = cb.classwise(cb.ECE(), names, proba, labels=["b", "c", "a"])
+    result = cb.classwise(cb.ECE(), names, proba, classes=["b", "c", "a"])
     shuffled = cb.classwise(cb.ECE(), names, proba[:, [2, 0, 1]])  # sorted labels: a, b, c
     assert result.value == pytest.approx(shuffled.value, rel=1e-14)
     assert {k: v.value for k, v in result.per_class.items()} == {k: v.value for k, v in shuffled.per_class.items()}
@@ -85,8 +85,8 @@ def test_bad_input_is_refused(y, proba, match):
 
 def test_a_label_outside_the_classes_is_refused():
     with pytest.raises(cb.InputError, match="row 1 is 2"):
-        cb.top_label([0, 2], [[0.5, 0.5], [0.4, 0.6]], labels=[0, 1])
-    assert cb.classwise(cb.ECE(), [0, 0], [[0.5, 0.5], [0.4, 0.6]], labels=[0, 1]).per_class.keys() == {0, 1}
+        cb.top_label([0, 2], [[0.5, 0.5], [0.4, 0.6]], classes=[0, 1])
+    assert cb.classwise(cb.ECE(), [0, 0], [[0.5, 0.5], [0.4, 0.6]], classes=[0, 1]).per_class.keys() == {0, 1}
 
 
 def test_rows_with_missing_values_are_dropped_on_request(forecast):
@@ -136,11 +136,11 @@ def test_a_frames_columns_name_the_classes():
     assert cb.classwise(cb.METRICS["brier"](), y, frame).value == pytest.approx(0.025)
     assert cb.top_label(y, frame).positives == 4
     with pytest.raises(cb.InputError, match="the frame has"):
-        cb.classwise(cb.ECE(), y, frame, labels=["a", "b"])
-    with pytest.raises(cb.InputError, match="Pass labels, the class of each column"):
+        cb.classwise(cb.ECE(), y, frame, classes=["a", "b"])
+    with pytest.raises(cb.InputError, match="Pass classes, the class of each column"):
         cb.classwise(cb.ECE(), y, frame.rename(columns={"a": "p_a"}))
     renamed = frame.rename(columns={"a": "p_a", "b": "p_b"})
-    assert cb.classwise(cb.METRICS["brier"](), y, renamed, labels=["b", "a"]).value == pytest.approx(0.025)
+    assert cb.classwise(cb.METRICS["brier"](), y, renamed, classes=["b", "a"]).value == pytest.approx(0.025)
 
 
 def test_rows_of_frames_must_be_aligned():
@@ -273,7 +273,7 @@ def test_groups_are_measured_by_themselves():
 
 def test_a_class_without_errors_does_not_change_the_test():
     y, z = [0] * 10 + [1] * 10, [1] * 5 + [0] * 5 + [1] * 10
-    two, three = cb.proportions(y, z), cb.proportions(y, z, labels=[0, 1, 2])
+    two, three = cb.proportions(y, z), cb.proportions(y, z, classes=[0, 1, 2])
     assert two.pvalue == three.pvalue == binomtest(5, 5, 0.5).pvalue
     assert two.test == three.test == "McNemar, exact"
 
@@ -305,7 +305,7 @@ def test_probabilities_are_not_classes(y_pred):
 
 
 def test_a_class_that_never_occurs_is_excluded_from_means():
-    result = cb.proportions([0, 1, 1], [0, 1, 1], labels=[0, 1, 2])
+    result = cb.proportions([0, 1, 1], [0, 1, 1], classes=[0, 1, 2])
     assert result.macro_accuracy == 1
     assert np.isnan(result.recall[2])
 
@@ -317,11 +317,11 @@ def test_a_class_that_never_occurs_is_excluded_from_means():
         ([], [], {}, "no rows"),
         ([0, np.nan], [0, 1], {}, "y_true has 1 missing"),
         ([0, 0], [0, 0], {}, "at least two classes"),
-        ([0, 3], [0, 1], {"labels": [0, 1]}, "row 1 is 3"),
+        ([0, 3], [0, 1], {"classes": [0, 1]}, "row 1 is 3"),
         ([0, 1], [0, 1], {"by": [1]}, "by has 1 rows"),
-        ([0, 1], [0, 1], {"labels": []}, "at least two classes, each once"),
-        ([0, 1], [0, 1], {"labels": [0, 0, 1]}, "at least two classes, each once"),
-        ([0, 1], [0, 1], {"labels": 5}, "at least two classes, each once"),
+        ([0, 1], [0, 1], {"classes": []}, "at least two classes, each once"),
+        ([0, 1], [0, 1], {"classes": [0, 0, 1]}, "at least two classes, each once"),
+        ([0, 1], [0, 1], {"classes": 5}, "at least two classes, each once"),
     ],
 )
 def test_bad_labels_are_refused(y, z, options, match):
@@ -337,7 +337,7 @@ def test_the_stuart_maxwell_test_inverts_the_covariance_of_the_differences(seed)
     y = rng.integers(0, 9, 600)
     shift = rng.integers(0, 3, 600) * (rng.random(600) < 0.4)
     predicted = (y + shift) % 9 if seed < 3 else y // 3 * 3 + (y + shift) % 3
-    found = cb.proportions(y, predicted, labels=labels)
+    found = cb.proportions(y, predicted, classes=labels)
     off = found.confusion - np.diag(np.diag(found.confusion)).astype(float)
     difference, covariance = off.sum(1) - off.sum(0), np.diag(off.sum(0) + off.sum(1)) - off - off.T
     statistic = difference @ np.linalg.pinv(covariance) @ difference

@@ -499,21 +499,21 @@ def classes(column: ColumnData) -> list[Any]:
     return encode(column)[0]
 
 
-def check_classes(labels: object, argument: str = "labels") -> list[Any]:
-    """Return `labels` as a list; it must name at least two classes, each once."""
-    names = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else []
+def check_classes(classes: object, argument: str = "classes") -> list[Any]:
+    """Return `classes` as a list; it must name at least two classes, each once."""
+    names = list(classes) if isinstance(classes, Iterable) and not isinstance(classes, str) else []
     try:
         distinct = len(set(names))
     except TypeError:
         distinct = 0
     if distinct < 2 or distinct < len(names):
         raise InputError(
-            Argument(argument) + f" must name at least two classes, each once; got {labels!r}.", value=labels
+            Argument(argument) + f" must name at least two classes, each once; got {classes!r}.", value=classes
         )
     return names
 
 
-def codes(column: ColumnData, names: list[Any], argument: str = "labels") -> Ints:
+def codes(column: ColumnData, names: list[Any], argument: str = "classes") -> Ints:
     """Return for each row the position of its label among the classes (-1 where it is missing)."""
     found, code = encode(column)
     position = {name: i for i, name in enumerate(names)}

@@ -1,14 +1,16 @@
 """Errors about input, the checks of options that raise them, warnings, and the notes of results."""
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from calibrant._support.formatting import printable
+from calibrant._support.lazy import warn_moved
 
 
 class Text:
@@ -317,3 +319,32 @@ def check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in allowed:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise InputError(Argument(name) + f" must be {choices}; got {value!r}.", value=value)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def renamed_options(**renamed: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator for functions whose options were renamed; the old names work with a `DeprecationWarning`.
+
+    Parameters
+    ----------
+    **renamed
+        From old names to new ones.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def translated(*args: P.args, **options: P.kwargs) -> R:
+            for old in renamed.keys() & options.keys():
+                new = renamed[old]
+                if new in options:
+                    raise InputError(Argument(old) + " must be omitted with " + Argument(new) + ": it is its old name.")
+                warn_moved(f"{old}= of {function.__name__}()", f"{new}=")
+                options[new] = options.pop(old)
+            return function(*args, **options)
+
+        return translated
+
+    return decorate

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.arrays import Column, Floats, Ints, read_only
-from calibrant._support.errors import Argument, Note
+from calibrant._support.errors import Argument, Note, renamed_options
 from calibrant._support.formatting import printable
 from calibrant._support.plain_data import label
 from calibrant.tables.class_table import ConfusionTable, read_labels
@@ -154,11 +154,12 @@ class Proportions:
         return "\n".join(lines)
 
 
+@renamed_options(labels="classes")
 def proportions(
     y_true: Column,
     y_pred: Column,
     *,
-    labels: Sequence[Any] | None = None,
+    classes: Sequence[Any] | None = None,
     by: Any = None,
     missing: Missing = "raise",
 ) -> Proportions:
@@ -168,7 +169,7 @@ def proportions(
     ----------
     y_true, y_pred : columns of n labels
         Actual and predicted classes.
-    labels : sequence, optional
+    classes : sequence, optional
         The classes, in the order to show them; by default all that occur, sorted.
     by : column, several columns or frame, optional
         A group for each row, such as a region or a range of scores: the "local" kind of calibration of the chapter.
@@ -197,7 +198,7 @@ def proportions(
     >>> result.predicted, result.actual
     (array([0.25, 0.75]), array([0.5, 0.5]))
     """
-    rows, names = read_labels(y_true, {"y_pred": y_pred}, labels, Argument("labels"), by=by, missing=missing)
+    rows, names = read_labels(y_true, {"y_pred": y_pred}, classes, Argument("classes"), by=by, missing=missing)
     groups = {key: _count(own, names) for key, own in rows.split().items() if not own.is_empty}
     return _count(rows, names, groups)
 

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant._kernels.tensors import are_on_device
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights
-from calibrant._support.errors import Argument, InputError, Note
+from calibrant._support.errors import Argument, InputError, Note, renamed_options
 from calibrant._support.plain_data import label, number
 from calibrant.metrics.metric import BinnedMetric, Direction, Metric, MetricValue, declared, has_bins
 from calibrant.metrics.registry import MetricLike, as_metric, as_metrics
@@ -357,23 +357,23 @@ class ScoreCounter:
 def read_class_table(
     y_true: Column,
     proba: Any,
-    labels: Sequence[Any] | None,
+    classes: Sequence[Any] | None,
     **options: Any,
 ) -> ClassTable:
     """Read rows, with the options of `Rows.read`.
 
-    Without `labels` the classes are the names of a frame's columns, or the sorted labels.
+    Without `classes` they are the names of a frame's columns, or the sorted labels.
     """
     read = ClassProbabilities.read(proba, "proba")
     rows = Rows.read(y_true, {"proba": read}, **options)
-    if labels is not None:
-        return ClassTable.from_rows(rows, tuple(read.class_names(labels, "labels")), "labels")
+    if classes is not None:
+        return ClassTable.from_rows(rows, tuple(read.class_names(classes)))
     rows.complete()
     found = _columns.classes(rows.y)
     columns = read.class_names(None)
     if columns == list(range(len(columns))):
         columns = found
-    hint = "Pass " + Argument("labels") + ", the class of each column in order."
+    hint = "Pass " + Argument("classes") + ", the class of each column in order."
     if len(rows) and len(columns) != read.matrix.shape[1]:
         raise InputError(
             Argument("proba") + f" must have one column per class of y_true; got {read.matrix.shape[1]} columns and "
@@ -384,7 +384,7 @@ def read_class_table(
         raise InputError(
             Argument("y_true") + f" must hold the names of the columns of proba, {columns}; got {found}.", hint=hint
         )
-    return ClassTable.from_rows(rows, tuple(columns), "labels")
+    return ClassTable.from_rows(rows, tuple(columns))
 
 
 @dataclass(frozen=True)
@@ -462,12 +462,13 @@ class Classwise:
         return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
 
+@renamed_options(labels="classes")
 def classwise(
     metric: MetricLike,
     y_true: Column,
     proba: Any,
     *,
-    labels: Sequence[Any] | None = None,
+    classes: Sequence[Any] | None = None,
     sample_weight: Column | None = None,
     frequency: Column | None = None,
     missing: Missing = "raise",
@@ -481,7 +482,7 @@ def classwise(
     y_true : column of n labels
     proba : array of shape (n, classes)
         Predicted probabilities; rows must sum to 1 (within 1e-6 a class; what is within but not exact is noted).
-    labels : sequence, optional
+    classes : sequence, optional
         The class of every column. By default the names of a frame's columns, if these are the classes; else the sorted
         labels of `y_true` (the order of scikit-learn's ``classes_``), which must then be as many as columns.
     sample_weight, frequency, missing
@@ -504,7 +505,7 @@ def classwise(
     (0.0644, 0.1933)
     """
     measured = as_metric(metric)
-    rows = read_class_table(y_true, proba, labels, sample_weight=sample_weight, frequency=frequency, missing=missing)
+    rows = read_class_table(y_true, proba, classes, sample_weight=sample_weight, frequency=frequency, missing=missing)
     per_class = {
         name: _measure(measured, rows.class_table(column).with_notes(rows.notes))
         for column, name in enumerate(rows.labels)
@@ -650,11 +651,12 @@ class _CellSums:
         return float(np.mean([self.metric.norm(losses[a:b], cells.n[a:b]) for a, b in pairwise(bounds)]))
 
 
+@renamed_options(labels="classes")
 def top_label(
     y_true: Column,
     proba: Any,
     *,
-    labels: Sequence[Any] | None = None,
+    classes: Sequence[Any] | None = None,
     sample_weight: Column | None = None,
     frequency: Column | None = None,
     missing: Missing = "raise",
@@ -670,7 +672,7 @@ def top_label(
         Labels.
     proba : array or frame of shape (n, K)
         Class probabilities.
-    labels : list, optional
+    classes : list, optional
         The class of each column.
     sample_weight, frequency, missing
         Options for reading rows; see `ScoreTable.from_arrays`.
@@ -693,11 +695,11 @@ def top_label(
     """
     plain = sample_weight is None and frequency is None and missing in ("raise", "drop")
     if plain and are_on_device(y_true, proba):
-        counted = count_top_label(y_true, proba, labels)
+        counted = count_top_label(y_true, proba, classes)
         if counted is not None:
             return counted
     return read_class_table(
-        y_true, proba, labels, sample_weight=sample_weight, frequency=frequency, missing=missing
+        y_true, proba, classes, sample_weight=sample_weight, frequency=frequency, missing=missing
     ).top_label()
 
 

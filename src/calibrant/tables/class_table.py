@@ -72,21 +72,21 @@ class ClassProbabilities:
         """Return some of the rows: a mask, or their positions."""
         return replace(self, matrix=self.matrix[rows], marks=self.marks.part(rows), index=None)
 
-    def class_names(self, classes: Sequence[Any] | None, argument: str = "classes") -> list[Any]:
+    def class_names(self, classes: Sequence[Any] | None) -> list[Any]:
         """Return the class of each column: as given, else the names of a frame, else 0 to K - 1."""
         count = self.matrix.shape[1]
         names = None if self.names is None or self.names == list(range(count)) else self.names
         if classes is None:
             return list(range(count)) if names is None else names
-        chosen = _columns.check_classes(classes, argument)
+        chosen = _columns.check_classes(classes)
         if len(chosen) != count:
             raise InputError(
-                Argument(argument) + f" must name one class per column of {self.name}; got {len(chosen)} classes and "
+                Argument("classes") + f" must name one class per column of {self.name}; got {len(chosen)} classes and "
                 f"{count} columns.",
             )
         if names is not None and names != chosen and set(names) == set(chosen):
             raise InputError(
-                Argument(argument) + f" must be in the order of the columns; got {chosen}, the frame has {names}."
+                Argument("classes") + f" must be in the order of the columns; got {chosen}, the frame has {names}."
             )
         return chosen
 
@@ -257,7 +257,7 @@ class ClassTable:
         return cls.from_rows(rows, tuple(read.class_names(classes)))
 
     @classmethod
-    def from_rows(cls, rows: Rows, labels: tuple[Any, ...], argument: str = "classes") -> "ClassTable":
+    def from_rows(cls, rows: Rows, labels: tuple[Any, ...]) -> "ClassTable":
         """Validate rows that were read, whose forecasts are `ClassProbabilities`; all their labels must be known.
 
         Parameters
@@ -266,15 +266,13 @@ class ClassTable:
             Labels and `ClassProbabilities` of the same rows.
         labels : tuple
             The classes, in the order of the columns.
-        argument : str, default="classes"
-            Name of the argument that an error about an unknown label states.
 
         Returns
         -------
         ClassTable
         """
         used = used_rows(rows)
-        code = _columns.codes(used.y, list(labels), argument)
+        code = _columns.codes(used.y, list(labels))
         proba = used.forecasts[0].matrix
         return cls(labels, proba, code, used.size, used.n_in, used.n_dropped, join_notes(used.notes))
 
@@ -636,7 +634,7 @@ def refuse_probabilities(column: ColumnData) -> None:
         )
 
 
-def count_top_label(y_true: Any, proba: Any, labels: Sequence[Any] | None) -> ScoreTable | None:
+def count_top_label(y_true: Any, proba: Any, classes: Sequence[Any] | None) -> ScoreTable | None:
     """Count the highest probability of each row and whether that class occurred; see `top_label`."""
     torch: Any = sys.modules["torch"]
     proba, y = proba.detach(), y_true.detach()
@@ -652,7 +650,7 @@ def count_top_label(y_true: Any, proba: Any, labels: Sequence[Any] | None) -> Sc
         return None
     found, place = torch.unique(y, return_inverse=True)
     present = found.tolist()
-    names = present if labels is None else _columns.check_classes(labels)
+    names = present if classes is None else _columns.check_classes(classes)
     column = {name: i for i, name in enumerate(names)}
     if len(names) != proba.shape[1] or not set(present) <= set(names):
         return None

@@ -65,7 +65,7 @@ class LabelModels:
             refuse_probabilities(column)
         used = used_rows(rows)
         for column in (used.y, *used.forecasts):
-            _columns.codes(column, self.labels(rows), "classes")
+            _columns.codes(column, self.labels(rows))
         return used
 
     def labels(self, rows: Rows) -> list[Any]:
@@ -79,7 +79,7 @@ class LabelModels:
                         f"forecasts must have the same classes; got {names} for {first!r} and {own} for {name!r}.",
                         argument="forecasts",
                     )
-            return _columns.check_classes(names, "classes")
+            return _columns.check_classes(names)
         found = [label for column in (rows.y, *rows.forecasts) for label in _columns.classes(column)]
         return _columns.classes(ColumnData("labels", np.fromiter(found, dtype=object, count=len(found))))
 

@@ -58,7 +58,7 @@ def _top_label_rows(used: Rows, labels: Sequence[Any]) -> tuple[Rows, list[Colum
     """Return rows of the top label, whose outcome is whether it occurred, and the features that describe it."""
     matrix = used.forecasts[0].matrix
     best = np.argmax(matrix, axis=1)
-    code = _columns.codes(used.y, list(labels), "classes")
+    code = _columns.codes(used.y, list(labels))
     names = np.empty(len(labels), dtype=object)
     names[:] = list(labels)
     score = ColumnData("top-label probability", matrix[np.arange(best.size), best], None, used.forecasts[0].marks.notes)

@@ -99,7 +99,7 @@ class ProbabilityModels:
     def check(self, rows: Rows) -> Rows:
         """Validate rows; return those that are used."""
         used = used_rows(rows)
-        _columns.codes(used.y, list(self.labels), "classes")
+        _columns.codes(used.y, list(self.labels))
         return used
 
     @property
@@ -113,7 +113,7 @@ class ProbabilityModels:
 
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return class-wise and top-label deviations, and Brier score and log loss."""
-        code = _columns.codes(rows.y, list(self.labels), "classes")
+        code = _columns.codes(rows.y, list(self.labels))
         tables = [ClassTable(self.labels, each.matrix, code) for each in rows.forecasts]
         given = (sampled.weight, sampled.weight is not None, sampled.cluster)
         deviations = [class_deviations(ClassRows(table.proba, code, *given), sampled) for table in tables]
