@@ -1,5 +1,6 @@
 """Options of every public function: values of wrong types are errors that say which; names are escaped."""
 
+import contextlib
 import inspect
 from typing import get_args
 
@@ -88,6 +89,19 @@ def test_options_of_wrong_types_are_input_errors(function, given, option):
         except Exception as error:
             bare.append((value, error))
     assert not bare
+
+
+def test_random_numbers_have_one_default_seed():
+    """The same call gives the same numbers, wherever a seed can be given."""
+    seeds = {}
+    for namespace in (cb, *(getattr(cb, name) for name in cb._lazy.namespaces)):
+        for name in getattr(namespace, "__all__", ()):
+            if callable(value := getattr(namespace, name)) and (name, namespace) != ("Settings", cb.results):
+                with contextlib.suppress(ValueError, ModuleNotFoundError):
+                    if (p := inspect.signature(value).parameters.get("random_state")) is not None:
+                        seeds[name] = p.default
+    assert len(seeds) > 20
+    assert set(seeds.values()) == {0}
 
 
 def raises(call, message):

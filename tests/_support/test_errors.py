@@ -91,9 +91,7 @@ def test_the_text_of_a_note_has_no_control_characters():
 
 
 RENAMED = {
-    "classwise": lambda **options: (
-        cb.metrics.classwise("ece", ["b", "a"], [[0.2, 0.8], [0.7, 0.3]], **options).per_class
-    ),
+    "classwise": lambda **options: list(cb.metrics.classwise("ece", ["b"], [[0.2, 0.8]], **options).per_class),
     "top_label": lambda **options: cb.metrics.top_label(["b", "a"], [[0.2, 0.8], [0.7, 0.3]], **options),
     "proportions": lambda **options: cb.metrics.proportions(["b", "a"], ["a", "a"], **options).labels,
 }

@@ -30,7 +30,7 @@ def interval(
     *,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     cluster: Column | None = None,
     progress: bool | None = None,
     **rows: Unpack[RowOptions],
@@ -47,7 +47,7 @@ def interval(
     confidence_level : float, default=0.95
     n_resamples : int, default=999
         Number of bootstrap replicates; metrics of gaps use as many null replicates.
-    random_state : int, Generator or None
+    random_state : int, Generator or None, default=0
         The same seed gives bitwise identical results on any number of threads, and the same draws on both kernels.
     cluster : column, optional
         Rows of one cluster (a patient, a shop) are resampled together. Needs rows, not a table, and at least 10
@@ -100,7 +100,7 @@ def null(
     *,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     alternative: Alternative | None = None,
     cluster: Column | None = None,
     progress: bool | None = None,
@@ -141,6 +141,7 @@ def null(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from calibrant import TCE
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
@@ -173,7 +174,7 @@ def equivalence(
     margin: float,
     alpha: float = 0.05,
     n_resamples: int = 999,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     cluster: Column | None = None,
     progress: bool | None = None,
     **rows: Unpack[RowOptions],
@@ -234,7 +235,7 @@ def consistency(
     forecast: Any = None,
     *,
     n_resamples: int = 999,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     alternative: Alternative | None = None,
     cluster: Column | None = None,
     progress: bool | None = None,
@@ -269,7 +270,7 @@ def consistency(
 
     Examples
     --------
-    >>> from calibrant import ECE
+    >>> from calibrant import ECE, ScoreTable
     >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
     >>> result = consistency(ECE(), table, random_state=0)
     >>> 0.02 < result.pvalue < 0.2
