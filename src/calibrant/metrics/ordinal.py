@@ -16,8 +16,8 @@ from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
-    "CumulativeMetric",
     "RPS",
+    "CumulativeMetric",
     "as_ordinal_metrics",
     "cumulative_probabilities",
     "cumulative_tables",
