@@ -1,5 +1,6 @@
 """The choice of `AutoCalibrator`: rare events, biases, certain probabilities, clusters, weights, and no calibrator."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -7,9 +8,6 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-import itertools
-
-import pytest
 import sklearn
 from scipy.special import expit, logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
