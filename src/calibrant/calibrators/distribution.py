@@ -205,7 +205,7 @@ def quantile_forms(calibrator: DistributionMap, keys: Sequence[Any], level: floa
         Quantiles(levels, np.zeros((1, len(levels))))  # checks the levels
     except (TypeError, ValueError) as error:
         raise InputError(
-            Argument("columns") + f" must have the keys 'mean' and 'sd', or levels of quantiles; got {list(keys)!r}.",
+            Argument("columns") + f" must have the keys 'mean' and 'sd', or levels of quantiles; got {list(keys)!r}."
         ) from error
     return calibrator._forms(levels, level)
 

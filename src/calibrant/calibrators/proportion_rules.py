@@ -100,12 +100,7 @@ class ProportionThreshold(ModelOnFeatures):
     """
 
     def __init__(
-        self,
-        estimator: Any,
-        *,
-        target: Mapping[Any, float] | None = None,
-        cv: Any = 5,
-        n_jobs: int | None = None,
+        self, estimator: Any, *, target: Mapping[Any, float] | None = None, cv: Any = 5, n_jobs: int | None = None
     ) -> None:
         self.estimator = estimator
         self.target = target

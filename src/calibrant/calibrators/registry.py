@@ -5,12 +5,7 @@ from typing import Any
 
 from calibrant._support.errors import InputError, nearest
 from calibrant.calibrators.cost_aware import CAPS, CATS
-from calibrant.calibrators.distribution import (
-    DistributionMap,
-    PITRecalibrator,
-    QuantileRecalibrator,
-    VarianceScaling,
-)
+from calibrant.calibrators.distribution import DistributionMap, PITRecalibrator, QuantileRecalibrator, VarianceScaling
 from calibrant.calibrators.isotonic import BinningAverage, Isotonic, VennAbers
 from calibrant.calibrators.logit_scaling import Beta, Platt, PriorShift, Temperature
 from calibrant.calibrators.multiclass import OneVsRest, PairwiseCoupling, ProbabilityMap, Spline

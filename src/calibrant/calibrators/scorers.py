@@ -131,13 +131,7 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
         self.metric = metric
 
     def score(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Column,
-        sample_weight: Column | None = None,
-        *,
-        frequency: Column | None = None,
+        self, estimator: Any, X: Any, y: Column, sample_weight: Column | None = None, *, frequency: Column | None = None
     ) -> float:
         """Return the metric, negated where lower is better; weights as in `ScoreTable.from_arrays`.
 

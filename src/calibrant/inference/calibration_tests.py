@@ -30,14 +30,7 @@ from calibrant.tables.partition import Partition
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable, read_score_table
 
-__all__ = [
-    "TESTS_OF_FITS",
-    "TESTS_OF_SUMS",
-    "ecce_test",
-    "hosmer_lemeshow",
-    "slope_intercept_test",
-    "spiegelhalter",
-]
+__all__ = ["TESTS_OF_FITS", "TESTS_OF_SUMS", "ecce_test", "hosmer_lemeshow", "slope_intercept_test", "spiegelhalter"]
 
 _RESAMPLES = 999
 

@@ -612,11 +612,7 @@ class EProcess:
         mean = np.logaddexp.reduce(processes, axis=-1) - np.log(len(EXPERTS))
         total = np.logaddexp(mean, -np.log(t + 1.0))
         return replace(
-            evidence,
-            n_windows=t,
-            processes=processes,
-            log_e=total,
-            log_e_max=np.maximum(evidence.log_e_max, total),
+            evidence, n_windows=t, processes=processes, log_e=total, log_e_max=np.maximum(evidence.log_e_max, total)
         )
 
 
