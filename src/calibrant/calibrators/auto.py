@@ -410,10 +410,10 @@ class AutoCalibrator(ModelOnFeatures):
         candidates = self._candidates(method, len(rows.classes), metric)
         check_resamples(self.n_resamples, self.alpha / max(1, len(candidates) - 1))  # Holm's level of the best one
         splits = rows.splits(self.cv)
-        scored, tested, failed = self._held_out(model, rows, method, candidates, splits)
-        self.ranking_ = self._rank(scored, rows, tested, failed, metric, sign)
+        held_out = self._held_out(model, rows, method, candidates, splits)
+        self.ranking_ = self._rank(held_out, metric, sign)
         self.chosen_ = self.ranking_.chosen
-        _warn_of_brier(scored, self.chosen_, self.ranking_, rows, tested)
+        held_out.warn_of_brier(self.ranking_)
         inner = out_of_fold(model, rows, splits, method, self.n_jobs)
         identity = Identity() if len(rows.classes) == 2 else OneVsRest(Identity())
         self.calibrator_ = inner.fit(candidates[self.chosen_] or identity, rows.classes)
@@ -468,8 +468,8 @@ class AutoCalibrator(ModelOnFeatures):
         method: str,
         candidates: Mapping[str, Calibrator | None],
         splits: list[tuple[Ints, Ints]],
-    ) -> tuple[dict[str, Floats], Ints, dict[str, str]]:
-        """Return probabilities by each candidate of rows that it was fitted without, these rows, and failed fits."""
+    ) -> "_HeldOut":
+        """Return probabilities by each candidate of rows that it was fitted without, and failed fits."""
         parts: dict[str, list[Floats]] = {name: [] for name in candidates}
         failed: dict[str, str] = {}
         tests = []
@@ -485,10 +485,13 @@ class AutoCalibrator(ModelOnFeatures):
                         parts[name].append(_cross_fitted(calibrator, inner, scores, rows))
                     except InputError as error:
                         failed[name] = str(error)
-        kept = {name: join_by_row(scores, tests)[0] for name, scores in parts.items() if name not in failed}
-        if not kept:
+        proba = {name: join_by_row(scores, tests)[0] for name, scores in parts.items() if name not in failed}
+        if not proba:
             raise InputError(f"calibrators must have one that can be fitted; got {failed}.", argument="calibrators")
-        return kept, np.unique(np.concatenate(tests)), failed
+        tested, groups = np.unique(np.concatenate(tests)), rows.split_params.get("groups")
+        cluster = None if groups is None else np.asarray(groups)[tested]
+        weight = None if rows.weight is None else rows.weight[tested]
+        return _HeldOut(proba, failed, rows.code[tested], len(rows.classes), cluster, weight)
 
     def _inner(
         self, part: TrainingRows, train: Ints, test: Ints, outer: list[tuple[Ints, Ints]]
@@ -508,43 +511,35 @@ class AutoCalibrator(ModelOnFeatures):
             )
         return inner
 
-    def _rank(
-        self,
-        scored: Mapping[str, Floats],
-        training: TrainingRows,
-        tested: Ints,
-        failed: Mapping[str, str],
-        metric: Metric,
-        sign: float,
-    ) -> Ranking:
-        rows = _RowsOfMetric.of(metric, training, tested)
-        columns = [rows.column(proba) for proba in scored.values()]
-        paired, tables = PairedRows.read(rows.y, columns, cluster=rows.cluster, sample_weight=rows.weight)
+    def _rank(self, held_out: "_HeldOut", metric: Metric, sign: float) -> Ranking:
+        rows = held_out.rows_of_metric(metric)
+        paired, tables = PairedRows.read(rows.y, rows.columns, cluster=rows.cluster, sample_weight=rows.weight)
         seed = seed_sequence(self.random_state)
         replicates = paired_replicates(paired, [metric], n_resamples=self.n_resamples, seed=seed, show=self.progress)
         draws = replicates[:, :, 0]
         values = np.array([metric.value(table) for table in tables])
         if metric == LogLoss():
-            values[_certain(list(scored.values()), UNCALIBRATED in scored)] = math.inf
+            values[held_out.certain()] = math.inf
         with np.errstate(invalid="ignore"):  # the difference of two infinite log losses
             gains, drawn = sign * (values[0] - values), sign * (draws[:, :1] - draws)
         pvalues = [math.nan, *stepdown_pvalues(gains[1:], drawn[:, 1:]).tolist()]
         ranked = []
-        for i, (name, column) in enumerate(zip(scored, columns, strict=True)):
-            around = (math.nan, math.nan)
+        for i, name in enumerate(held_out.proba):
+            around = limits = (math.nan, math.nan)
             if math.isfinite(values[i]):
-                around = self._interval(metric, rows, column, float(values[i]), draws[:, i])
-            limits = _limits(float(gains[i]), drawn[:, i], self.confidence_level) if i else (math.nan, math.nan)
-            bias = _bias(scored[name], training, tested)
+                around = self._interval(metric, rows, i, float(values[i]), draws[:, i])
+            if i:
+                limits = _limits(float(gains[i]), drawn[:, i], self.confidence_level)
+            bias = held_out.bias(name)
             ranked.append(Candidate(name, float(values[i]), *around, float(gains[i]), *limits, pvalues[i], *bias))
-        return Ranking.choose(ranked, metric, level=self.confidence_level, alpha=self.alpha, failed=failed)
+        return Ranking.choose(ranked, metric, level=self.confidence_level, alpha=self.alpha, failed=held_out.failed)
 
     def _interval(
-        self, metric: Metric, rows: "_RowsOfMetric", column: Floats, value: float, draws: Floats
+        self, metric: Metric, rows: "_RowsOfMetric", place: int, value: float, draws: Floats
     ) -> tuple[float, float]:
         if rows.own_class:
             return _limits(value, draws, self.confidence_level)
-        sample = TableSample(*read_rows(rows.y, column, rows.cluster, {"sample_weight": rows.weight}))
+        sample = TableSample(*read_rows(rows.y, rows.columns[place], rows.cluster, {"sample_weight": rows.weight}))
         options = {"seed": seed_sequence(self.random_state), "n_resamples": self.n_resamples, "show": self.progress}
         estimated = interval_from_replicates(bootstrap_metric(metric, sample, **options), self.confidence_level)
         return estimated.low, estimated.high
@@ -575,28 +570,6 @@ def _cross_fitted(calibrator: Calibrator | None, inner: Responses, scores: Float
         return apply_calibrator(inner.fit(calibrator, rows.classes), scores)
 
 
-def _warn_of_brier(
-    scored: Mapping[str, Floats], chosen: str, ranking: Ranking, rows: TrainingRows, tested: Ints
-) -> None:
-    """Warn if the chosen calibrator raises the cross-fitted Brier score significantly."""
-    if chosen == UNCALIBRATED or UNCALIBRATED not in scored:
-        return
-    outcome = rows.code[tested, None] == np.arange(len(rows.classes))
-    halves = 2 if len(rows.classes) == 2 else 1  # by convention, for two classes only the second counts
-    before, after = (np.sum((scored[name] - outcome) ** 2, axis=1) / halves for name in (UNCALIBRATED, chosen))
-    cluster, weight = _RowsOfMetric.options(rows, tested).values()
-    code = None if cluster is None else np.unique(cluster, return_inverse=True)[1]
-    change = mean_difference(after, before, weight, code)
-    if change.value > 0 and change.pvalue <= ranking.alpha:
-        first, last = (float(np.average(losses, weights=weight)) for losses in (before, after))
-        warnings.warn(
-            f"{chosen} improves the {ranking.metric}, but it raises the cross-fitted Brier score from {first:.5f} to "
-            f"{last:.5f}. Pass scoring='brier' to choose by the Brier score.",
-            CalibrantWarning,
-            stacklevel=3,
-        )
-
-
 def _metric(scoring: MetricLike) -> tuple[Metric, float]:
     """Return the metric, and 1 if lower values are better, -1 if higher values are."""
     metric = as_metric(scoring, "scoring")
@@ -619,54 +592,85 @@ def _metric(scoring: MetricLike) -> tuple[Metric, float]:
 
 @dataclass(frozen=True)
 class _RowsOfMetric:
-    """Outcomes, clusters and weights of the column of scores that the metric is computed from.
-
-    Two classes: the scores of the second. More: those of all classes, each against the rest, rows resampled whole; for
-    the log loss, which depends on nothing else, the probabilities of the rows' own classes.
-    """
+    """Outcomes, the scores of each candidate, clusters and weights that a metric is computed from."""
 
     y: Ints
-    code: Ints
+    columns: list[Floats]
     cluster: Any
     weight: Floats | None
-    own_class: bool
+    own_class: bool = False
 
-    @staticmethod
-    def options(rows: TrainingRows, tested: Ints) -> dict[str, Any]:
-        """Return the clusters and weights of the rows, as readers of rows take them."""
-        groups = rows.split_params.get("groups")
-        return {
-            "cluster": None if groups is None else np.asarray(groups)[tested],
-            "sample_weight": None if rows.weight is None else rows.weight[tested],
-        }
 
-    @classmethod
-    def of(cls, metric: Metric, rows: TrainingRows, tested: Ints) -> "_RowsOfMetric":
-        code, n_classes = rows.code[tested], len(rows.classes)
-        cluster, weight = cls.options(rows, tested).values()
-        if n_classes == 2:
-            return cls(code, code, cluster, weight, own_class=False)
+@dataclass(frozen=True)
+class _HeldOut:
+    """Probabilities of rows by candidates that were fitted without them, with the outcomes of the rows."""
+
+    proba: dict[str, Floats]
+    failed: dict[str, str]
+    code: Ints
+    n_classes: int
+    cluster: Any
+    weight: Floats | None
+
+    def rows_of_metric(self, metric: Metric) -> _RowsOfMetric:
+        """Return the rows that the metric is computed from.
+
+        Two classes: the scores of the second. More: those of all classes, each against the rest, rows resampled whole;
+        for the log loss, which depends on nothing else, the probabilities of the rows' own classes.
+        """
+        code, proba, count = self.code, self.proba.values(), self.n_classes
+        if count == 2:
+            return _RowsOfMetric(code, [p[:, 1] for p in proba], self.cluster, self.weight)
         if metric == LogLoss():
-            return cls(np.ones_like(code), code, cluster, weight, own_class=True)
-        y = (code[:, None] == np.arange(n_classes)).astype(np.int64).ravel()
-        cluster = np.repeat(np.arange(code.size) if cluster is None else cluster, n_classes)
-        return cls(y, code, cluster, None if weight is None else np.repeat(weight, n_classes), own_class=False)
+            columns = [p[np.arange(code.size), code] for p in proba]
+            return _RowsOfMetric(np.ones_like(code), columns, self.cluster, self.weight, own_class=True)
+        cluster = np.repeat(np.arange(code.size) if self.cluster is None else self.cluster, count)
+        weight = None if self.weight is None else np.repeat(self.weight, count)
+        return _RowsOfMetric(self._outcomes().astype(np.int64).ravel(), [p.ravel() for p in proba], cluster, weight)
 
-    def column(self, proba: Floats) -> Floats:
-        """Return the scores of a candidate's probabilities."""
-        if self.own_class:
-            return proba[np.arange(self.code.size), self.code]
-        return proba[:, 1] if proba.shape[1] == 2 else proba.ravel()
+    def _outcomes(self) -> Bools:
+        """Return whether each row has each class."""
+        return np.asarray(self.code[:, None] == np.arange(self.n_classes))
 
+    def certain(self) -> Bools:
+        """Return which candidates make rows certain (0 or 1) that the baseline does not.
 
-def _certain(scored: Sequence[Floats], has_baseline: bool) -> Bools:
-    """Return which candidates make rows certain (0 or 1) that the baseline does not.
+        Their log loss is infinite as soon as one such row has the other outcome, so a finite value is chance.
+        """
+        certain = [(proba <= 0) | (proba >= 1) for proba in self.proba.values()]
+        before = certain[0] if UNCALIBRATED in self.proba else np.zeros_like(certain[0])
+        return np.array([bool((after & ~before).any()) for after in certain])
 
-    Their log loss is infinite as soon as one such row has the other outcome, so a finite value is chance.
-    """
-    certain = [(proba <= 0) | (proba >= 1) for proba in scored]
-    before = certain[0] if has_baseline else np.zeros_like(certain[0])
-    return np.array([bool((after & ~before).any()) for after in certain])
+    def bias(self, name: str) -> tuple[float, float]:
+        """Return mean probability less event rate, and its p-value; of several classes those of the lowest p-value."""
+        tests = []
+        for j in range(self.n_classes) if self.n_classes > 2 else (1,):
+            outcome, scores = (self.code == j).astype(np.int64), self.proba[name][:, j]
+            paired, (table,) = PairedRows.read(outcome, [scores], cluster=self.cluster, sample_weight=self.weight)
+            design = Design(table, None if paired.cluster is None else paired)
+            tests.append((in_the_large_test(design).pvalue, float(Bias().value(table))))
+        pvalue, bias = min(tests)
+        return bias, min(1.0, pvalue * len(tests))
+
+    def warn_of_brier(self, ranking: Ranking) -> None:
+        """Warn if the chosen calibrator raises the cross-fitted Brier score significantly."""
+        if ranking.chosen == UNCALIBRATED or UNCALIBRATED not in self.proba:
+            return
+        halves = 2 if self.n_classes == 2 else 1  # by convention, for two classes only the second counts
+        before, after = (
+            np.sum((self.proba[name] - self._outcomes()) ** 2, axis=1) / halves
+            for name in (UNCALIBRATED, ranking.chosen)
+        )
+        code = None if self.cluster is None else np.unique(self.cluster, return_inverse=True)[1]
+        change = mean_difference(after, before, self.weight, code)
+        if change.value > 0 and change.pvalue <= ranking.alpha:
+            first, last = (float(np.average(losses, weights=self.weight)) for losses in (before, after))
+            warnings.warn(
+                f"{ranking.chosen} improves the {ranking.metric}, but it raises the cross-fitted Brier score from "
+                f"{first:.5f} to {last:.5f}. Pass scoring='brier' to choose by the Brier score.",
+                CalibrantWarning,
+                stacklevel=3,
+            )
 
 
 def _limits(value: float, draws: Floats, level: float) -> tuple[float, float]:
@@ -674,16 +678,3 @@ def _limits(value: float, draws: Floats, level: float) -> tuple[float, float]:
     if math.isfinite(value) and np.isfinite(draws).all():
         return bootstrap_difference(value, draws, level)[:2]
     return math.nan, math.nan
-
-
-def _bias(proba: Floats, training: TrainingRows, tested: Ints) -> tuple[float, float]:
-    """Return mean probability less event rate, and its p-value; of several classes those with the lowest p-value."""
-    code, n_classes = training.code[tested], len(training.classes)
-    shared = _RowsOfMetric.options(training, tested)
-    tests = []
-    for j in range(n_classes) if n_classes > 2 else (1,):
-        paired, (table,) = PairedRows.read((code == j).astype(np.int64), [proba[:, j]], **shared)
-        design = Design(table, None if paired.cluster is None else paired)
-        tests.append((in_the_large_test(design).pvalue, float(Bias().value(table))))
-    pvalue, bias = min(tests)
-    return bias, min(1.0, pvalue * len(tests))
