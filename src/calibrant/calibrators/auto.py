@@ -15,22 +15,10 @@ from calibrant._support.formatting import NumberFormat, TableText, format_pvalue
 from calibrant._support.plain_data import frame_from_rows, plain
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant.calibrators import models
 from calibrant.calibrators.calibrated_model import calibrator_for
 from calibrant.calibrators.calibrator import Calibrator
 from calibrant.calibrators.cost_aware import CAPS, CATS
-from calibrant.calibrators.models import (
-    ModelOnFeatures,
-    Responses,
-    TrainingRows,
-    apply_calibrator,
-    fit_on,
-    is_frozen,
-    join_by_row,
-    model_of_scores,
-    out_of_fold,
-    response,
-    response_method,
-)
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
 from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.score_map import Identity, ScoreMap
@@ -269,7 +257,7 @@ class Ranking:
             yield f"{', '.join(c.name for c in ahead)}: not used, because the mean differs from the event rate."
 
 
-class AutoCalibrator(ModelOnFeatures):
+class AutoCalibrator(models.ModelOnFeatures):
     """A classifier, or scores, with the calibrator that has the lowest cross-validated log loss, or with none.
 
     Nested cross-validation: each outer fold is scored by a classifier and by calibrators that were fitted without its
@@ -402,9 +390,9 @@ class AutoCalibrator(ModelOnFeatures):
         -------
         self
         """
-        rows = TrainingRows.read(self, X, y, sample_weight, params)
-        model = model_of_scores(rows.classes) if self.estimator is None else self.estimator
-        method = response_method(model)
+        rows = models.TrainingRows.read(self, X, y, sample_weight, params)
+        model = models.model_of_scores(rows.classes) if self.estimator is None else self.estimator
+        method = models.response_method(model)
         check_share("alpha", self.alpha)
         metric, sign = _metric("log_loss" if self.scoring is None else self.scoring)
         candidates = self._candidates(method, len(rows.classes), metric)
@@ -414,11 +402,11 @@ class AutoCalibrator(ModelOnFeatures):
         self.ranking_ = self._rank(held_out, metric, sign)
         self.chosen_ = self.ranking_.chosen
         held_out.warn_of_brier(self.ranking_)
-        inner = out_of_fold(model, rows, splits, method, self.n_jobs)
+        inner = models.out_of_fold(model, rows, splits, method, self.n_jobs)
         identity = Identity() if len(rows.classes) == 2 else OneVsRest(Identity())
         self.calibrator_ = inner.fit(candidates[self.chosen_] or identity, rows.classes)
         self.table_ = inner.table if method == "predict_proba" else None
-        self._keep(fit_on(model, rows), rows.classes, method)
+        self._keep(models.fit_on(model, rows), rows.classes, method)
         return self
 
     def __call__(self, score: Any) -> Floats:
@@ -464,7 +452,7 @@ class AutoCalibrator(ModelOnFeatures):
     def _held_out(
         self,
         model: Any,
-        rows: TrainingRows,
+        rows: models.TrainingRows,
         method: str,
         candidates: Mapping[str, Calibrator | None],
         splits: list[tuple[Ints, Ints]],
@@ -475,9 +463,9 @@ class AutoCalibrator(ModelOnFeatures):
         tests = []
         for train, test in progress_bar(splits, len(splits), "outer folds", show=self.progress):
             part = rows.part(model, train)
-            folds = [] if is_frozen(model) else self._inner(part, train, test, splits)
-            inner = out_of_fold(model, part, folds, method, self.n_jobs)
-            scores = response(fit_on(model, part), rows.part(model, test).X, method, rows.classes)
+            folds = [] if models.is_frozen(model) else self._inner(part, train, test, splits)
+            inner = models.out_of_fold(model, part, folds, method, self.n_jobs)
+            scores = models.response(models.fit_on(model, part), rows.part(model, test).X, method, rows.classes)
             tests.append(test)
             for name, calibrator in candidates.items():
                 if name not in failed:
@@ -485,7 +473,7 @@ class AutoCalibrator(ModelOnFeatures):
                         parts[name].append(_cross_fitted(calibrator, inner, scores, rows))
                     except InputError as error:
                         failed[name] = str(error)
-        proba = {name: join_by_row(scores, tests)[0] for name, scores in parts.items() if name not in failed}
+        proba = {name: models.join_by_row(scores, tests)[0] for name, scores in parts.items() if name not in failed}
         if not proba:
             raise InputError(f"calibrators must have one that can be fitted; got {failed}.", argument="calibrators")
         tested, groups = np.unique(np.concatenate(tests)), rows.split_params.get("groups")
@@ -494,7 +482,7 @@ class AutoCalibrator(ModelOnFeatures):
         return _HeldOut(proba, failed, rows.code[tested], len(rows.classes), cluster, weight)
 
     def _inner(
-        self, part: TrainingRows, train: Ints, test: Ints, outer: list[tuple[Ints, Ints]]
+        self, part: models.TrainingRows, train: Ints, test: Ints, outer: list[tuple[Ints, Ints]]
     ) -> list[tuple[Ints, Ints]]:
         """Return folds within the training rows of an outer fold, counted from the first of them."""
         if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
@@ -562,12 +550,14 @@ def _default_candidates(method: str, n_classes: int, metric: Metric) -> dict[str
     return candidates
 
 
-def _cross_fitted(calibrator: Calibrator | None, inner: Responses, scores: Floats, rows: TrainingRows) -> Floats:
+def _cross_fitted(
+    calibrator: Calibrator | None, inner: models.Responses, scores: Floats, rows: models.TrainingRows
+) -> Floats:
     if calibrator is None:
-        return apply_calibrator(None, scores)
+        return models.apply_calibrator(None, scores)
     with warnings.catch_warnings():  # of candidates in one fold; the fit of the chosen one issues its own
         warnings.simplefilter("ignore", CalibrantWarning)
-        return apply_calibrator(inner.fit(calibrator, rows.classes), scores)
+        return models.apply_calibrator(inner.fit(calibrator, rows.classes), scores)
 
 
 def _metric(scoring: MetricLike) -> tuple[Metric, float]:

@@ -12,20 +12,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Argument, InputError
+from calibrant.calibrators import models
 from calibrant.calibrators.calibrator import need_target
 from calibrant.calibrators.isotonic import Isotonic
 from calibrant.calibrators.logit_scaling import Platt, Temperature
-from calibrant.calibrators.models import (
-    ModelOnFeatures,
-    TrainingRows,
-    copy_features,
-    fit_on,
-    is_frozen,
-    join_folds,
-    models_of_folds,
-    out_of_fold,
-    response_method,
-)
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
 from calibrant.calibrators.point import LinearRecalibrator, PointMap
 from calibrant.calibrators.registry import as_calibrator
@@ -36,7 +26,7 @@ from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
 __all__ = ["CalibratedModel", "RecalibratedModel", "calibrator_for"]
 
 
-class CalibratedModel(ModelOnFeatures):
+class CalibratedModel(models.ModelOnFeatures):
     """A classifier and a calibrator of its scores, fitted by cross-validation.
 
     The calibrator is fitted on out-of-fold scores: each row is scored by a classifier that was fitted on the other
@@ -127,20 +117,20 @@ class CalibratedModel(ModelOnFeatures):
         -------
         self
         """
-        rows = TrainingRows.read(self, X, y, sample_weight, params)
-        method = response_method(self.estimator)
+        rows = models.TrainingRows.read(self, X, y, sample_weight, params)
+        method = models.response_method(self.estimator)
         calibrator = calibrator_for(self.calibrator, method, len(rows.classes))
         for name in ("estimator_", "estimators_"):  # of an earlier fit, which may have been of the other form
             self.__dict__.pop(name, None)
-        splits = [] if is_frozen(self.estimator) else rows.splits(self.cv)
+        splits = [] if models.is_frozen(self.estimator) else rows.splits(self.cv)
         if splits and self.ensemble:
-            self.estimators_, parts = models_of_folds(self.estimator, rows, splits, method, self.n_jobs)
-            held_out = join_folds(parts, rows, splits)
-            copy_features(self.estimators_[0], self)
+            self.estimators_, parts = models.models_of_folds(self.estimator, rows, splits, method, self.n_jobs)
+            held_out = models.join_folds(parts, rows, splits)
+            models.copy_features(self.estimators_[0], self)
         else:
-            held_out = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
-            self.estimator_ = fit_on(self.estimator, rows)
-            copy_features(self.estimator_, self)
+            held_out = models.out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
+            self.estimator_ = models.fit_on(self.estimator, rows)
+            models.copy_features(self.estimator_, self)
         self.calibrator_ = held_out.fit(calibrator, rows.classes)
         self.classes_, self._method = rows.classes, method
         self.table_ = held_out.table if method == "predict_proba" else None
@@ -242,7 +232,7 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         predicted = self._fit_estimator(X, outcomes.values, weight)
         self.table_ = MeanTable.from_arrays(outcomes.values, predicted, sample_weight=weight)
         self.recalibrator_ = clone(recalibrator).fit(self.table_)
-        copy_features(self.estimator_, self)
+        models.copy_features(self.estimator_, self)
         return self
 
     def _fit_estimator(self, X: Any, y: Floats, weight: Floats | None) -> Floats:

@@ -19,21 +19,7 @@ from calibrant._support.errors import CalibrantWarning, InputError, Note, check_
 from calibrant._support.logistic import EPS, expit, logit
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
-from calibrant.calibrators.boosted_trees import (
-    MOST_LEAVES,
-    Backend,
-    BoostedLogOdds,
-    TreeRound,
-    TreeRows,
-    TreeSettings,
-    apply_codes,
-    choose_backend,
-    codes_from_dict,
-    fit_codes,
-    fit_round,
-    mean_log_odds,
-    rescaled,
-)
+from calibrant.calibrators import boosted_trees
 from calibrant.calibrators.calibrator import need_target, plain_labels, plain_notes, restore_labels, restore_notes
 from calibrant.calibrators.models import (
     ModelOnFeatures,
@@ -123,31 +109,31 @@ def row_losses(log_odds: Floats, event: Ints) -> Floats:
 class _Fold:
     """The rows of a fold with their current log-odds, fitted and held out, and the rounds so far."""
 
-    fitted: TreeRows
+    fitted: boosted_trees.TreeRows
     current: Floats
-    held_out: TreeRows
+    held_out: boosted_trees.TreeRows
     predicted: Floats
     slope: float
     intercept: float
-    rounds: list[TreeRound] = field(default_factory=list)
+    rounds: list[boosted_trees.TreeRound] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, rows: TreeRows, log_odds: Floats, train: Ints, test: Ints) -> "_Fold":
+    def begin(cls, rows: boosted_trees.TreeRows, log_odds: Floats, train: Ints, test: Ints) -> "_Fold":
         fitted = rows.part(train)
         slope, intercept = slope_and_intercept(log_odds[train], fitted.event, fitted.weight)
         current, predicted = (slope * log_odds[part] + intercept for part in (train, test))
         return cls(fitted, current, rows.part(test), predicted, slope, intercept)
 
-    def advance(self, settings: TreeSettings, backend: Backend) -> "_Fold":
+    def advance(self, settings: boosted_trees.TreeSettings, backend: boosted_trees.Backend) -> "_Fold":
         """Return the fold after one more round."""
         settings = replace(settings, seed=settings.seed + len(self.rounds))  # other draws of features in each round
-        trees = fit_round(self.fitted, self.current, settings, backend)
+        trees = boosted_trees.fit_round(self.fitted, self.current, settings, backend)
         current = self.current + trees(self.fitted.codes, self.current)
         predicted = self.predicted + trees(self.held_out.codes, self.predicted)
         return _Fold(self.fitted, current, self.held_out, predicted, self.slope, self.intercept, [*self.rounds, trees])
 
-    def model(self, n_rounds: int, scale: float) -> BoostedLogOdds:
-        return BoostedLogOdds(self.slope, self.intercept, scale, tuple(self.rounds[:n_rounds]))
+    def model(self, n_rounds: int, scale: float) -> boosted_trees.BoostedLogOdds:
+        return boosted_trees.BoostedLogOdds(self.slope, self.intercept, scale, tuple(self.rounds[:n_rounds]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +153,7 @@ class HeldOut:
         Mean decrease of the held-out loss with this number of rounds, before it is scaled.
     """
 
-    models: tuple[BoostedLogOdds, ...]
+    models: tuple[boosted_trees.BoostedLogOdds, ...]
     losses: Floats
     n_rounds: int
     scale: float
@@ -176,12 +162,12 @@ class HeldOut:
 
 
 def boost_in_folds(
-    rows: TreeRows,
+    rows: boosted_trees.TreeRows,
     log_odds: Floats,
     folds: Sequence[tuple[Ints, Ints]],
     cluster: Ints | None,
-    settings: TreeSettings,
-    backend: Backend,
+    settings: boosted_trees.TreeSettings,
+    backend: boosted_trees.Backend,
     *,
     max_rounds: int,
     n_jobs: int | None = None,
@@ -220,7 +206,7 @@ def _best_scale(start: Floats, end: Floats, event: Ints, weight: Floats) -> floa
     """
 
     def loss(scale: float) -> float:
-        return _mean_loss(rescaled(start, end, scale), event, weight)
+        return _mean_loss(boosted_trees.rescaled(start, end, scale), event, weight)
 
     best = float(minimize_scalar(loss, bounds=(1.0, MOST_SCALE), method="bounded").x)
     return best if loss(best) < _mean_loss(end, event, weight) else 1.0
@@ -368,7 +354,7 @@ class Multicalibrator(ModelOnFeatures):
     settings_of_fit: ClassVar[tuple[str, ...]] = ("estimator", "cv", "random_state", "n_jobs", "progress")
 
     losses_: Floats
-    models_: tuple[BoostedLogOdds, ...]
+    models_: tuple[boosted_trees.BoostedLogOdds, ...]
     notes_: tuple[Note, ...]
 
     def __init__(
@@ -429,7 +415,7 @@ class Multicalibrator(ModelOnFeatures):
         """
         check_option("backend", self.backend, ("auto", "sklearn", "lightgbm"))
         check_count("max_rounds", self.max_rounds, _MOST_ROUNDS)
-        check_count("max_leaf_nodes", self.max_leaf_nodes, MOST_LEAVES, least=2)
+        check_count("max_leaf_nodes", self.max_leaf_nodes, boosted_trees.MOST_LEAVES, least=2)
         check_count("min_samples_leaf", self.min_samples_leaf)
         if issparse(X):
             raise InputError(
@@ -460,8 +446,8 @@ class Multicalibrator(ModelOnFeatures):
         _columns.refuse_missing([outcome, score])
         event, self.classes_ = two_classes(outcome, hint="For several classes fit one per class, with y == class.")
         weight = np.ones(len(outcome)) if sample_weight is None else _columns.read_weights(sample_weight, outcome)
-        coders = fit_codes(X, self.features)
-        rows = TreeRows(coders, apply_codes(coders, X), event.astype(np.int64), weight)
+        coders = boosted_trees.fit_codes(X, self.features)
+        rows = boosted_trees.TreeRows(coders, boosted_trees.apply_codes(coders, X), event.astype(np.int64), weight)
         if len(rows.codes) != len(outcome):
             raise InputError(
                 f"X has {len(rows.codes):,} rows, y has {len(outcome):,}; they must be equally long.", argument="X"
@@ -473,7 +459,7 @@ class Multicalibrator(ModelOnFeatures):
         too_few = self._too_few_rows(part.event, units)
         held_out = None if too_few else self._boost(part, logit(score.values[used], EPS), units, used)
         self._keep_models(held_out, too_few, score.notes)
-        self._coders, self.backend_ = coders, choose_backend(self.backend)
+        self._coders, self.backend_ = coders, boosted_trees.choose_backend(self.backend)
 
     def _keep_models(self, held_out: HeldOut | None, too_few: str, notes: tuple[Note, ...]) -> None:
         self.losses_, self.gain_, self.gain_error_ = np.empty(0), 0.0, np.inf
@@ -495,15 +481,15 @@ class Multicalibrator(ModelOnFeatures):
         if too_few:
             warnings.warn(f"Multicalibrator: {self.notes_[-1].text}", CalibrantWarning, stacklevel=5)
 
-    def _boost(self, rows: TreeRows, log_odds: Floats, cluster: Ints | None, used: Ints) -> HeldOut:
+    def _boost(self, rows: boosted_trees.TreeRows, log_odds: Floats, cluster: Ints | None, used: Ints) -> HeldOut:
         seed = int(generator(self.random_state).integers(2**31))
         return boost_in_folds(
             rows,
             log_odds,
             split_rows(self.cv, rows.event, cluster, seed, used),
             cluster,
-            TreeSettings(self.max_leaf_nodes, self.min_samples_leaf, seed),
-            choose_backend(self.backend),
+            boosted_trees.TreeSettings(self.max_leaf_nodes, self.min_samples_leaf, seed),
+            boosted_trees.choose_backend(self.backend),
             max_rounds=self.max_rounds,
             n_jobs=self.n_jobs,
             progress=self.progress,
@@ -587,14 +573,14 @@ class Multicalibrator(ModelOnFeatures):
         column = _columns.scores(_columns.read(scores, "scores"))
         _columns.refuse_missing([column])
         validate_data(self, X, skip_check_array=True, reset=False)
-        codes = apply_codes(self._coders, X)
+        codes = boosted_trees.apply_codes(self._coders, X)
         if len(codes) != len(column):
             raise InputError(
                 f"scores has {len(column):,} rows, X has {len(codes):,}; they must be equally long.", argument="scores"
             )
         if not self.improved_:
             return np.array(column.values)
-        return expit(mean_log_odds(self.models_, codes, logit(column.values, EPS)))
+        return expit(boosted_trees.mean_log_odds(self.models_, codes, logit(column.values, EPS)))
 
     def predict_proba(self, X: Any, scores: Column | None = None) -> Floats:
         """Return the probabilities of both classes, in the order of `classes_`.
@@ -667,7 +653,7 @@ class Multicalibrator(ModelOnFeatures):
         if not isinstance(features, list) or not features or not isinstance(models, list):
             raise InputError("Multicalibrator must have a list of features and a list of models.")
         self._restore_columns(state)
-        self._coders = tuple(map(codes_from_dict, features))
+        self._coders = tuple(map(boosted_trees.codes_from_dict, features))
         names = {coder.name for coder in self._coders}
         fitted = set(map(str, getattr(self, "feature_names_in_", names)))
         if len(names) < len(self._coders) or len(names) > self.n_features_in_ or names - fitted:
@@ -675,7 +661,7 @@ class Multicalibrator(ModelOnFeatures):
         self.n_rounds_ = _count("n_rounds", state.pop("n_rounds", None))
         sizes = [coder.n_codes for coder in self._coders]
         _check_size(models)
-        self.models_ = tuple(BoostedLogOdds.from_dict(model, sizes, self.n_rounds_) for model in models)
+        self.models_ = tuple(boosted_trees.BoostedLogOdds.from_dict(model, sizes, self.n_rounds_) for model in models)
         self.gain_, self.gain_error_ = _gain(state.pop("gain", None))
         self.improved_ = bool(self.models_)
         scales = {model.scale for model in self.models_} or {1.0}

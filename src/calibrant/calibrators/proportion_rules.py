@@ -14,17 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints
 from calibrant._support.errors import InputError, Note, check_count
+from calibrant.calibrators import models
 from calibrant.calibrators.calibrator import are_labels, check_column_count, label_array, plain_labels, restore_labels
-from calibrant.calibrators.models import (
-    ModelOnFeatures,
-    TrainingRows,
-    class_columns,
-    fit_on,
-    is_frozen,
-    out_of_fold,
-    response,
-    response_method,
-)
 from calibrant.metrics.labels import Proportions
 from calibrant.tables.class_table import ClassProbabilities
 from calibrant.tables.rows import GROUP_HINT, Rows, group_columns, observed_groups
@@ -43,7 +34,7 @@ def _has_probabilities(model: Any) -> bool:
     return hasattr(model.estimator, "predict_proba")
 
 
-class ProportionThreshold(ModelOnFeatures):
+class ProportionThreshold(models.ModelOnFeatures):
     r"""A classifier that predicts each class as often as it occurs, by a threshold or by class weights.
 
     With two classes, the second is predicted if its score is at least a threshold. With more, the class with the
@@ -124,16 +115,16 @@ class ProportionThreshold(ModelOnFeatures):
         -------
         self
         """
-        rows = TrainingRows.read(self, X, y, sample_weight, params)
-        method = response_method(self.estimator)
+        rows = models.TrainingRows.read(self, X, y, sample_weight, params)
+        method = models.response_method(self.estimator)
         if method == "decision_function" and len(rows.classes) > 2:
             raise InputError(
                 "For more than two classes ProportionThreshold needs predict_proba.",
                 hint="Wrap the classifier in CalibratedModel.",
                 argument="estimator",
             )
-        splits = [] if is_frozen(self.estimator) else rows.splits(self.cv)
-        held_out = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
+        splits = [] if models.is_frozen(self.estimator) else rows.splits(self.cv)
+        held_out = models.out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
         weight = np.ones(held_out.code.size) if held_out.weight is None else held_out.weight
         scores = _Scores(held_out.scores, held_out.code, weight, rows.classes.tolist())
         self._rule = scores.fit(self.target)
@@ -142,7 +133,7 @@ class ProportionThreshold(ModelOnFeatures):
         self.before_, self.after_ = scores.compare(self._rule, 0.5 if method == "predict_proba" else 0.0)
         self.accuracy_cost_ = self.before_.accuracy - self.after_.accuracy
         self.calibrator_ = None
-        self._keep(fit_on(self.estimator, rows), rows.classes, method)
+        self._keep(models.fit_on(self.estimator, rows), rows.classes, method)
         return self
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
@@ -160,7 +151,7 @@ class ProportionThreshold(ModelOnFeatures):
             Columns in the order of `classes_`; each row sums to 1.
         """
         check_is_fitted(self)
-        return class_columns(response(self.estimator_, X, self._method, self.classes_))
+        return models.class_columns(models.response(self.estimator_, X, self._method, self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return classes in about their observed proportions.
@@ -176,7 +167,7 @@ class ProportionThreshold(ModelOnFeatures):
             One label per row.
         """
         check_is_fitted(self)
-        scores = response(self.estimator_, X, self._method, self.classes_)
+        scores = models.response(self.estimator_, X, self._method, self.classes_)
         return np.asarray(self.classes_[_choose(scores, self._rule)])
 
 
