@@ -235,8 +235,5 @@ async def _alive(request: Request) -> Response:
 async def _ready(request: Request) -> Response:
     """Answer if the store can be read and the service is not stopping; else 503, so that it gets no requests."""
     request.scope["calibrant_operation"] = "readyz"
-    service = request.app.state.service
-    if service.events.stopping.is_set():
-        raise ServiceProblem(503, "The service is stopping.", headers={"Retry-After": "10"})
-    await service.read(service.store.models)
+    await request.app.state.service.check()
     return PlainTextResponse("ready\n")

@@ -10,6 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from calibrant._support.errors import Argument, InputError, nearest
+from calibrant.monitor.model import Monitor
+from calibrant.monitor.model_settings import MONITORED_KINDS, ModelSettings
 from calibrant.monitor.service.access_tokens import Access
 from calibrant.monitor.service.problems import MEDIA_TYPE
 from calibrant.versions import __version__
@@ -17,18 +19,7 @@ from calibrant.versions import __version__
 if TYPE_CHECKING:
     from calibrant.monitor.service.running_service import Service
 
-__all__ = [
-    "SCHEMAS",
-    "SETTINGS",
-    "Answer",
-    "Call",
-    "Endpoint",
-    "Parameter",
-    "describe",
-    "list_page",
-    "query_values",
-    "ref",
-]
+__all__ = ["SETTINGS", "Answer", "Call", "Endpoint", "Parameter", "describe", "list_page", "query_values", "ref"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,6 @@ class Parameter:
     schema: Mapping[str, Any]
     description: str
     where: str = "query"
-    required: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,11 +52,23 @@ class Call:
     @property
     def model(self) -> str:
         """The model in the path."""
-        return model_in_path(self.request) or ""
+        return _model_in_path(self.request) or ""
 
-    async def on_model(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Call a function with the monitor of the model and read its store."""
+    async def read(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Call a function that reads the store with the monitor of the model."""
         return await self.service.read(self.service.with_monitor, self.model, function, *args, **options)
+
+    async def act(self, action: str, function: Callable[[Monitor, dict[str, Any]], Any], **detail: object) -> Any:
+        """Call a function that writes, in one transaction with its entry in the audit log.
+
+        The function gets the monitor of the model, and the details of the entry, to which it may add.
+        """
+
+        def run() -> Any:
+            with self.service.store.act(self.access.who, action, self.model, **detail) as details:
+                return function(self.service.open(self.model), details)
+
+        return await self.service.write(run)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Endpoint:
         Id of the operation.
     scope : str or None
         Scope of the token that it needs; None: anybody.
-    summary, description : str
+    summary : str
     handler : function
         Takes a `Call`.
     parameters : tuple of Parameter
@@ -98,7 +100,6 @@ class Endpoint:
     parameters: tuple[Parameter, ...] = ()
     body: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     answers: Mapping[int, Answer] = field(default_factory=dict)
-    description: str = ""
 
     async def __call__(self, request: Request) -> Response:
         """Check the rights and the query of a request, and answer it."""
@@ -106,11 +107,11 @@ class Endpoint:
         request.scope["calibrant_operation"] = self.name
         access = Access()
         if self.scope is not None:
-            access = await service.authorize(request, self.scope, model_in_path(request))
+            access = await service.authorize(request, self.scope, _model_in_path(request))
         return await self.handler(Call(service, request, access, query_values(request, self.parameters)))
 
 
-def model_in_path(request: Request) -> str | None:
+def _model_in_path(request: Request) -> str | None:
     """Return the model in the path; the guard has replaced encoded slashes, which would end the name."""
     model = request.path_params.get("model")
     return None if model is None else str(model).replace("\0", "/")
@@ -118,33 +119,25 @@ def model_in_path(request: Request) -> str | None:
 
 def query_values(request: Request, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
     """Return the values of the query by their schemas; an `InputError` for others and for unknown names."""
-    own = {each.name: each for each in parameters if each.where == "query"}
-    found: dict[str, Any] = {}
+    schemas = {parameter.name: parameter.schema for parameter in parameters if parameter.where == "query"}
+    values = {name: schema.get("default") for name, schema in schemas.items()}
     for name in request.query_params:
         if name == "token":
             continue
-        if name not in own:
-            known = ", ".join(own) or "none"
-            hint = nearest(name, list(own)).strip() or f"It has {known}."
+        if name not in schemas:
+            hint = nearest(name, list(schemas)).strip() or f"It has {', '.join(schemas) or 'none'}."
             raise InputError(f"This endpoint has no parameter {name!r}.", argument=name, hint=hint)
-        given = request.query_params.getlist(name)
-        if own[name].schema.get("type") == "array":
-            found[name] = given
-            continue
-        if len(given) > 1:
-            raise InputError(Argument(name) + f" must be given once; got {len(given)} values.")
-        found[name] = _value(given[0], own[name])
-    for each in own.values():
-        if each.name not in found:
-            if each.required:
-                raise InputError(Argument(each.name) + " must be given in the query.")
-            found[each.name] = each.schema.get("default")
-    return found
+        values[name] = _value(name, request.query_params.getlist(name), schemas[name])
+    return values
 
 
-def _value(text: str, parameter: Parameter) -> Any:
-    """Return text as a whole number if the schema says so."""
-    schema, name = parameter.schema, parameter.name
+def _value(name: str, texts: list[str], schema: Mapping[str, Any]) -> Any:
+    """Return the value of a parameter: a whole number, a text or several texts, as the schema says."""
+    if schema.get("type") == "array":
+        return texts
+    if len(texts) > 1:
+        raise InputError(Argument(name) + f" must be given once; got {len(texts)} values.")
+    text = texts[0]
     if schema.get("type") != "integer":
         return text
     low, high = schema.get("minimum", 0), schema.get("maximum", math.inf)
@@ -153,164 +146,7 @@ def _value(text: str, parameter: Parameter) -> Any:
     return int(text)
 
 
-_TIME = {
-    "type": "string",
-    "description": "ISO 8601; UTC if it has no time zone.",
-    "examples": ["2026-01-31T08:00:00Z"],
-}
-_TIMES = {"anyOf": [_TIME, {"type": "array", "items": _TIME, "minItems": 1}]}
-_LABEL = {"type": ["string", "integer", "number", "boolean"]}
-_LABELS = {"type": "array", "items": _LABEL, "minItems": 1}
-_GROUP = {
-    "description": "A label for all rows, a label per row, or an object with a list of labels per column.",
-    "anyOf": [_LABEL, _LABELS, {"type": "object", "additionalProperties": _LABELS, "minProperties": 1}],
-}
-_EVENT = {"type": ["integer", "boolean"], "minimum": 0, "maximum": 1}
-_EVENTS: dict[str, Any] = {"anyOf": [_EVENT, {"type": "array", "items": _EVENT, "minItems": 1}]}
-_SCORE = {"type": "number", "minimum": 0, "maximum": 1}
-_SCORES: dict[str, Any] = {"anyOf": [_SCORE, {"type": "array", "items": _SCORE, "minItems": 1}]}
-_MATRIX = {"type": "array", "items": {"type": "array", "items": _SCORE, "minItems": 2}, "minItems": 1}
-_COUNTS = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
-_NAME = {"type": "string", "minLength": 1, "maxLength": 500}
-_VERSION = {**_NAME, "description": "Version of the model, by default the latest; a new name starts a new version."}
-_NUMBER = {"type": ["number", "null"]}
-
-# The settings of a model, which are those of `Monitor`; a maturity is a number of seconds.
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "window": {
-        "anyOf": [{"enum": ["hour", "day", "week"]}, {"type": "integer", "minimum": 1, "maximum": 10**12}],
-        "default": "day",
-    },
-    "alpha": {"type": "number", "minimum": 1e-12, "exclusiveMaximum": 1, "default": 0.05},
-    "margin": {"type": "number", "minimum": 0, "default": 0.1},
-    "dependence": {"enum": ["window", "any", "independent"], "default": "window"},
-    "window_effect": {"type": "number", "minimum": 0, "default": 0.2},
-    "maturity": {"type": "number", "minimum": 0, "maximum": 3.2e9, "default": 0, "description": "In seconds."},
-    "resolution": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-    "kind": {"enum": ["binary", "multiclass", "distribution"], "default": "binary"},
-    "classes": {"type": "array", "items": _LABEL, "minItems": 2, "description": "The class of each column of `p`."},
-    "levels": {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
-}
-
-
-def _object(properties: Mapping[str, Any], required: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": dict(properties), "required": list(required), **more}
-
-
-def _closed(properties: Mapping[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
-    return _object(properties, required, additionalProperties=False)
-
-
-SCHEMAS: dict[str, Any] = {
-    "Settings": _closed(SETTINGS),
-    "Observations": _closed(
-        {
-            "y": {"anyOf": [*_EVENTS["anyOf"], _LABELS], "description": "0 and 1; labels for class probabilities."},
-            "p": {"anyOf": [*_SCORES["anyOf"], _MATRIX], "description": "Scores; for classes one list per row."},
-            "time": _TIMES,
-            "group": _GROUP,
-            "version": _VERSION,
-        },
-        ("y", "p", "time"),
-    ),
-    "Predictions": _closed(
-        {
-            "id": {"anyOf": [_LABEL, _LABELS]},
-            "p": _SCORES,
-            "time": _TIMES,
-            "group": _GROUP,
-            "version": _VERSION,
-        },
-        ("id", "p", "time"),
-    ),
-    "Outcomes": _closed({"id": {"anyOf": [_LABEL, _LABELS]}, "y": _EVENTS, "time": _TIME}, ("id", "y")),
-    "Table": _closed(
-        {
-            "score": {"type": "array", "items": _SCORE, "minItems": 1},
-            "n": {**_COUNTS, "description": "Number of rows with each score."},
-            "k": {**_COUNTS, "description": "Number of events among them."},
-            "time": _TIME,
-            "group": _LABEL,
-            "version": _VERSION,
-        },
-        ("score", "n", "k", "time"),
-    ),
-    "Closing": _closed({"until": _TIME}),
-    "Acknowledgement": _closed({"reason": _NAME}, ("reason",)),
-    "SilenceRequest": _closed({"until": _TIME, "reason": _NAME}, ("until", "reason")),
-    "Receipt": _object(
-        {
-            **{name: {"type": "integer"} for name in ("n_rows", "n_late", "n_duplicates", "n_unknown", "n_closed")},
-            "repeated_batch": {"type": "boolean"},
-            "alarms": {"type": "array", "description": "The group of each new alarm; null for all rows."},
-        },
-        ("n_rows", "repeated_batch", "alarms"),
-    ),
-    "Model": _object(
-        {
-            "name": {"type": "string"},
-            "settings": {"type": "object"},
-            "revision": {"type": "integer", "description": "It grows when the model changes."},
-        },
-        ("name", "settings", "revision"),
-    ),
-    "Alarm": _object(
-        {
-            "id": {"type": "integer"},
-            "version": {"type": "string"},
-            "group": {},
-            "window": {"type": "string"},
-            "log_e_value": _NUMBER,
-            "raised": {"type": "string"},
-            "acknowledged": {"type": ["string", "null"]},
-            "reason": {"type": ["string", "null"]},
-        },
-        ("id", "version", "group", "window", "raised", "acknowledged", "reason"),
-    ),
-    "Silence": _object(
-        {
-            "id": {"type": "integer"},
-            "created": {"type": "string"},
-            "until": {"type": "string"},
-            "reason": {"type": "string"},
-            "author": {"type": "string"},
-            "active": {"type": "boolean"},
-        },
-        ("id", "created", "until", "reason", "author", "active"),
-    ),
-    "Status": _object(
-        {"model": {"type": "string"}, "version": {"type": "string"}, "alarm": {"type": "boolean"}},
-        ("model", "version", "alarm", "alarms", "groups", "notes"),
-    ),
-    "History": _object(
-        {"windows": {"type": "array"}, "next_cursor": {"type": ["string", "null"]}},
-        ("model", "version", "group", "windows", "threshold", "next_cursor"),
-    ),
-    "Evaluation": _object({"verdict": {"type": "string"}}, ("verdict",)),
-    "AuditEntry": _object(
-        {
-            "id": {"type": "integer"},
-            "time": {"type": "string"},
-            "who": {"type": "string", "description": "Id of a token, or the command line."},
-            "action": {"type": "string"},
-            "model": {"type": ["string", "null"]},
-            "detail": {"type": "object"},
-        },
-        ("id", "time", "who", "action", "model", "detail"),
-    ),
-    "Health": _object({"status": {"type": "string"}, "version": {"type": "string"}}, ("status",)),
-    "Problem": _object(
-        {
-            "title": {"type": "string"},
-            "status": {"type": "integer"},
-            "detail": {"type": "string", "description": "What must hold, what was found, and what to do."},
-            "argument": {"type": "string"},
-            "row": {"type": "integer", "description": "First row at fault, counted from 0."},
-            "hint": {"type": "string"},
-        },
-        ("title", "status", "detail"),
-    ),
-}
+# Schemas of requests and answers.
 
 
 def ref(name: str) -> dict[str, str]:
@@ -320,11 +156,151 @@ def ref(name: str) -> dict[str, str]:
 
 def list_page(name: str) -> dict[str, Any]:
     """Return the schema of one page of a list."""
-    return _object(
-        {"items": {"type": "array", "items": ref(name)}, "next_cursor": {"type": ["string", "null"]}},
-        ("items", "next_cursor"),
-    )
+    return _object({"items": {"type": "array", "items": ref(name)}, "next_cursor": _TEXT_OR_NULL})
 
+
+def _object(properties: Mapping[str, Any], *optional: str, required: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    """Return the schema of an object; members are required unless they are optional."""
+    names = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": dict(properties), "required": list(required) or names, **more}
+
+
+def _closed(properties: Mapping[str, Any], *optional: str) -> dict[str, Any]:
+    """Return the schema of an object without other members."""
+    return _object(properties, *optional, additionalProperties=False)
+
+
+def _several(schema: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
+    return {"type": "array", "items": schema, "minItems": least}
+
+
+def _one_or_several(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, _several(schema)]}
+
+
+_TEXT, _INTEGER, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+_TEXT_OR_NULL, _NUMBER_OR_NULL = {"type": ["string", "null"]}, {"type": ["number", "null"]}
+_TIME = {
+    "type": "string",
+    "description": "ISO 8601; UTC if it has no time zone.",
+    "examples": ["2026-01-31T08:00:00Z"],
+}
+_TIMES = _one_or_several(_TIME)
+_LABEL = {"type": ["string", "integer", "number", "boolean"]}
+_LABELS = _several(_LABEL)
+_GROUP = {
+    "description": "A label for all rows, a label per row, or an object with a list of labels per column.",
+    "anyOf": [_LABEL, _LABELS, {"type": "object", "additionalProperties": _LABELS, "minProperties": 1}],
+}
+_EVENTS = _one_or_several({"type": ["integer", "boolean"], "minimum": 0, "maximum": 1})
+_SCORE = {"type": "number", "minimum": 0, "maximum": 1}
+_SCORES = _one_or_several(_SCORE)
+_MATRIX = _several(_several(_SCORE, least=2))
+_COUNTS = _several({"type": "integer", "minimum": 0})
+_NAME = {"type": "string", "minLength": 1, "maxLength": 500}
+_VERSION = {**_NAME, "description": "Version of the model, by default the latest; a new name starts a new version."}
+
+# The settings of a model, which are those of `Monitor`; a maturity is a number of seconds.
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "window": {
+        "anyOf": [{"enum": ["hour", "day", "week"]}, {"type": "integer", "minimum": 1, "maximum": 10**12}],
+        "default": ModelSettings.window,
+    },
+    "alpha": {"type": "number", "minimum": 1e-12, "exclusiveMaximum": 1, "default": ModelSettings.alpha},
+    "margin": {"type": "number", "minimum": 0, "default": ModelSettings.margin},
+    "dependence": {"enum": ["window", "any", "independent"], "default": ModelSettings.dependence},
+    "window_effect": {"type": "number", "minimum": 0, "default": ModelSettings.window_effect},
+    "maturity": {"type": "number", "minimum": 0, "maximum": 3.2e9, "default": 0, "description": "In seconds."},
+    "resolution": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    "kind": {"enum": list(MONITORED_KINDS), "default": ModelSettings.kind},
+    "classes": {**_several(_LABEL, least=2), "description": "The class of each column of `p`."},
+    "levels": {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
+}
+_ROWS = {"time": _TIMES, "group": _GROUP, "version": _VERSION}
+
+SCHEMAS: dict[str, Any] = {
+    "Settings": _closed(SETTINGS, *SETTINGS),
+    "Observations": _closed(
+        {
+            "y": {"anyOf": [*_EVENTS["anyOf"], _LABELS], "description": "0 and 1; labels for class probabilities."},
+            "p": {"anyOf": [*_SCORES["anyOf"], _MATRIX], "description": "Scores; for classes one list per row."},
+            **_ROWS,
+        },
+        *("group", "version"),
+    ),
+    "Predictions": _closed({"id": _one_or_several(_LABEL), "p": _SCORES, **_ROWS}, "group", "version"),
+    "Outcomes": _closed({"id": _one_or_several(_LABEL), "y": _EVENTS, "time": _TIME}, "time"),
+    "Table": _closed(
+        {
+            "score": _several(_SCORE),
+            "n": {**_COUNTS, "description": "Number of rows with each score."},
+            "k": {**_COUNTS, "description": "Number of events among them."},
+            "time": _TIME,
+            "group": _LABEL,
+            "version": _VERSION,
+        },
+        *("group", "version"),
+    ),
+    "Closing": _closed({"until": _TIME}, "until"),
+    "Acknowledgement": _closed({"reason": _NAME}),
+    "SilenceRequest": _closed({"until": _TIME, "reason": _NAME}),
+    "Receipt": _object(
+        {
+            **dict.fromkeys(("n_rows", "n_late", "n_duplicates", "n_unknown", "n_closed"), _INTEGER),
+            "repeated_batch": _FLAG,
+            "alarms": {"type": "array", "description": "The group of each new alarm; null for all rows."},
+        },
+        *("n_late", "n_duplicates", "n_unknown", "n_closed"),
+    ),
+    "Model": _object(
+        {
+            "name": _TEXT,
+            "settings": {"type": "object"},
+            "revision": {**_INTEGER, "description": "It grows when the model changes."},
+        }
+    ),
+    "Alarm": _object(
+        {
+            "id": _INTEGER, "version": _TEXT, "group": {}, "window": _TEXT, "log_e_value": _NUMBER_OR_NULL,
+            "raised": _TEXT, "acknowledged": _TEXT_OR_NULL, "reason": _TEXT_OR_NULL,
+        },
+        "log_e_value",
+    ),
+    "Silence": _object(
+        {"id": _INTEGER, **dict.fromkeys(("created", "until", "reason", "author"), _TEXT), "active": _FLAG}
+    ),
+    "Status": _object(
+        {"model": _TEXT, "version": _TEXT, "alarm": _FLAG},
+        required=("model", "version", "alarm", "alarms", "groups", "notes"),
+    ),
+    "History": _object(
+        {"windows": {"type": "array"}, "next_cursor": _TEXT_OR_NULL},
+        required=("model", "version", "group", "windows", "threshold", "next_cursor"),
+    ),
+    "Evaluation": _object({"verdict": _TEXT}),
+    "AuditEntry": _object(
+        {
+            "id": _INTEGER,
+            "time": _TEXT,
+            "who": {**_TEXT, "description": "Id of a token, or the command line."},
+            "action": _TEXT,
+            "model": _TEXT_OR_NULL,
+            "detail": {"type": "object"},
+        }
+    ),
+    "Health": _object({"status": _TEXT, "version": _TEXT}, "version"),
+    "Problem": _object(
+        {
+            "title": _TEXT,
+            "status": _INTEGER,
+            "detail": {**_TEXT, "description": "What must hold, what was found, and what to do."},
+            "argument": _TEXT,
+            "row": {**_INTEGER, "description": "First row at fault, counted from 0."},
+            "hint": _TEXT,
+        },
+        *("argument", "row", "hint"),
+    ),
+}
 
 # Problems that an endpoint of each kind may answer.
 _PROBLEMS = {
@@ -343,8 +319,8 @@ _PROBLEMS = {
 def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the description of all endpoints."""
     paths: dict[str, Any] = {}
-    for each in endpoints:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -365,64 +341,47 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    security = [] if endpoint.scope is None else [{"token": [endpoint.scope]}]
     operation: dict[str, Any] = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
         "parameters": _parameters(endpoint),
         "responses": _responses(endpoint),
-        "security": _security(endpoint),
+        "security": security + [{"link": ["read"]}] * (endpoint.scope == "read"),
     }
     if endpoint.body:
-        content = {kind: {"schema": schema} for kind, schema in endpoint.body.items()}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": True, "content": _content(endpoint.body)}
     return operation
 
 
+def _content(schemas: Mapping[str, Any]) -> dict[str, Any]:
+    return {media_type: {"schema": schema} for media_type, schema in schemas.items()}
+
+
 def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    text = {"type": "string", "minLength": 1}
-    found: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "schema": text if name == "model" else {"type": "integer", "minimum": 0},
-        }
+    schemas = {"model": {"type": "string", "minLength": 1}}
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": schemas.get(name, {"type": "integer", "minimum": 0})}
         for name in re.findall(r"{(\w+)}", endpoint.path)
     ]
-    for each in endpoint.parameters:
-        found.append(
-            {
-                "name": each.name,
-                "in": each.where,
-                "required": each.required,
-                "schema": dict(each.schema),
-                "description": each.description,
-            }
-        )
-    return found
-
-
-def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
-    if endpoint.scope is None:
-        return []
-    return [{"token": [endpoint.scope]}, *([{"link": ["read"]}] if endpoint.scope == "read" else [])]
+    others = [
+        {"name": p.name, "in": p.where, "required": False, "schema": dict(p.schema), "description": p.description}
+        for p in endpoint.parameters
+    ]
+    return in_path + others
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
     codes = {400, 503}
-    if endpoint.scope is not None:
-        codes |= {401, 403}
-    if "{" in endpoint.path:
-        codes |= {404}
-    if endpoint.body:
-        codes |= {408, 413, 415}
-    if any(each.name == "Idempotency-Key" for each in endpoint.parameters):
-        codes |= {422}
-    found: dict[str, Any] = {
-        str(code): {"description": _PROBLEMS[code], "content": {MEDIA_TYPE: {"schema": ref("Problem")}}}
-        for code in sorted(codes)
+    codes |= {401, 403} if endpoint.scope is not None else set()
+    codes |= {404} if "{" in endpoint.path else set()
+    codes |= {408, 413, 415} if endpoint.body else set()
+    codes |= {422} if any(parameter.name == "Idempotency-Key" for parameter in endpoint.parameters) else set()
+    problem = _content({MEDIA_TYPE: ref("Problem")})
+    responses: dict[str, Any] = {
+        str(code): {"description": _PROBLEMS[code], "content": problem} for code in sorted(codes)
     }
     for code, answer in endpoint.answers.items():
-        content = {kind: {"schema": schema} for kind, schema in answer.content.items()}
-        found[str(code)] = {"description": answer.description, **({"content": content} if content else {})}
-    return found
+        content = {"content": _content(answer.content)} if answer.content else {}
+        responses[str(code)] = {"description": answer.description, **content}
+    return responses

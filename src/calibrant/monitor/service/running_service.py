@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -162,7 +161,6 @@ class Service:
         self.delivery: AlarmDelivery | None = None
         self._loading: asyncio.Task[None] | None = None
         self._monitors: dict[str, Monitor] = {}
-        self._lock = threading.Lock()
 
     async def authorize(self, request: Request, scope: str = "read", model: str | None = None) -> Access:
         """Return the rights of a request; a `ServiceProblem` (401, 403) if it may not do this."""
@@ -178,6 +176,12 @@ class Service:
         """Return the monitor of a model; a `ServiceProblem` (404) if the store has none of this name."""
         return await self.read(self.open, model)
 
+    async def check(self) -> None:
+        """Raise a `ServiceProblem` or a `StoreError` if the service is stopping or cannot read its store."""
+        if self.events.stopping.is_set():
+            raise ServiceProblem(503, "The service is stopping.", headers={"Retry-After": "10"})
+        await self.read(self.store.models)
+
     async def read(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
         """Run a function that reads the store."""
         return await self.readers.run(function, *args, **options)
@@ -192,8 +196,7 @@ class Service:
 
     def with_monitor(self, model: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
         """Call a function with the monitor of a model (not in the event loop)."""
-        with self._lock:
-            known = self._monitors.get(model)
+        known = self._monitors.get(model)
         if known is not None:
             try:
                 return function(known, *args, **options)
@@ -201,37 +204,31 @@ class Service:
                 self.forget(model)
         return function(self.open(model), *args, **options)
 
-    def forget(self, model: str) -> None:
-        """Forget the monitor of a model that was deleted."""
-        with self._lock:
-            self._monitors.pop(model, None)
-
-    def stored(self, model: str, receipt: Receipt) -> None:
-        """Count stored rows, and wake the delivery of alarms if there are new ones."""
-        self.metrics.rows.inc(receipt.n_rows)
-        if receipt.alarms and self.delivery is not None:
-            self.delivery.wake()
-
     def open(self, model: str) -> Monitor:
         """Return the monitor of a model (not in the event loop)."""
-        with self._lock:
-            found = self._monitors.get(model)
-        if found is not None and found.exists():
-            return found
-        with self.store.read() as connection:
-            query = sa.select(schema.models.c.id).where(schema.models.c.name == model)
-            exists = connection.execute(query).first() is not None
-        if not exists:
+        known = self._monitors.get(model)
+        if known is not None and known.exists():
+            return known
+        if model not in self.store.models():
             raise ServiceProblem(
                 404,
                 "The store must have the model; there is none with this name. PUT /v1/models/{model} creates one.",
                 argument="model",
             )
-        found = Monitor(self.store, model=model)
-        found.most_cells = _MOST_CELLS
-        with self._lock:
-            self._monitors[model] = found
-        return found
+        monitor = Monitor(self.store, model=model)
+        monitor.most_cells = _MOST_CELLS
+        self._monitors[model] = monitor
+        return monitor
+
+    def forget(self, model: str) -> None:
+        """Forget the monitor of a model that was deleted."""
+        self._monitors.pop(model, None)
+
+    def stored(self, receipt: Receipt) -> None:
+        """Count stored rows, and wake the delivery of alarms if there are new ones."""
+        self.metrics.rows.inc(receipt.n_rows)
+        if receipt.alarms and self.delivery is not None:
+            self.delivery.wake()
 
     def revisions(self) -> dict[str, int]:
         """Return the revision of each model, which grows when the model changes (not in the event loop)."""
