@@ -33,7 +33,7 @@ __all__ = [
     "write_status",
 ]
 
-_SHOWN_GROUPS = 20
+_SHOWN_GROUPS, _SHOWN_WINDOWS = 20, 30
 DEFAULT_KIND = next(iter(KINDS))  # of a column of numbers that says nothing about its kind
 _EVENT_RATES = ("predicted", "observed", "event rate")
 
@@ -122,10 +122,7 @@ class ConfidenceSequence:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {name: value for each in ("estimate", "low", "high") for name, value in self._number(each)}
-
-    def _number(self, name: str) -> Any:
-        return number(name, getattr(self, name)).items()
+        return _fields(self, "estimate low high")
 
 
 @dataclass(frozen=True)
@@ -136,9 +133,9 @@ class ChangeEstimate:
     low: datetime
     high: datetime
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {"window": self.window.isoformat(), "low": self.low.isoformat(), "high": self.high.isoformat()}
+        return _fields(self, "window low high")
 
 
 @dataclass(frozen=True)
@@ -160,16 +157,7 @@ class GroupStatus:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {
-            "n_rows": self.n_rows,
-            **number("predicted", self.predicted),
-            **number("observed", self.observed),
-            **number("log_e_value", self.log_e_value),
-            **number("threshold", self.threshold),
-            "weight": self.weight,
-            "alarm": self.alarm,
-            "confidence_sequence": self.confidence_sequence.to_dict(),
-        }
+        return _fields(self, "n_rows predicted observed log_e_value threshold weight alarm confidence_sequence")
 
 
 @dataclass(frozen=True, repr=False)
@@ -236,47 +224,51 @@ class Status:
         return str(self.settings.get("kind", DEFAULT_KIND))
 
     @property
+    def open_alarms(self) -> list[Alarm]:
+        """The alarms that were not acknowledged."""
+        return [alarm for alarm in self.alarms if alarm.acknowledged is None]
+
+    @property
     def alarm(self) -> bool:
         """Whether there is an alarm that was not acknowledged."""
-        return any(alarm.acknowledged is None for alarm in self.alarms)
+        return bool(self.open_alarms)
 
     @property
     def headline(self) -> str:
         """The alarms in one line, or "no alarm"."""
-        current = [alarm for alarm in self.alarms if alarm.acknowledged is None]
-        if not current:
+        if not self.alarm:
             return f"Status: no alarm for model {self.model!r}"
-        subjects = list(dict.fromkeys(alarm.subject for alarm in current))  # several versions may have an alarm
+        subjects = list(dict.fromkeys(alarm.subject for alarm in self.open_alarms))  # of several versions
         shown = ", ".join(subjects[:5]) + (", ..." if len(subjects) > 5 else "")
         return f"Status: alarm for model {self.model!r} ({shown})"
 
     def sentences(self) -> list[str]:
         """Return sentences about the evidence."""
-        found = [self._sizes()]
+        sentences = [self._sizes()]
         if not self.n_windows:
-            return [*found, "No window is closed, so there is no evidence."]
+            return [*sentences, "No window is closed, so there is no evidence."]
         mean = f" (mean of {len(self.events)} events)" if self.events else ""
-        found.append(
+        sentences.append(
             f"Log e-value of all rows{mean}: {self.log_e_value:.2f}; an alarm is raised at {self.threshold:.2f}."
         )
         sequence = self.confidence_sequence
         if self.events:
             label, largest = next(iter(self.events.items()))
-            found.append(f"Most evidence: {self._event_text(label)}, log e-value {largest.log_e_value:.2f}.")
+            sentences.append(f"Most evidence: {self._event_text(label)}, log e-value {largest.log_e_value:.2f}.")
         elif sequence.is_refuted:
-            found.append("Calibration in the large: no single shift of the log-odds describes all windows.")
+            sentences.append("Calibration in the large: no single shift of the log-odds describes all windows.")
         elif sequence.is_known:
             level = f"{100 * (1 - float(self.settings.get('alpha', 0.05))):g} %"
-            found.append(
+            sentences.append(
                 f"Calibration in the large (log-odds): {sequence.estimate:+.3f}, {level} confidence sequence "
                 f"{sequence.low:+.3f} to {sequence.high:+.3f}.{self._margin_words()}"
             )
         if self.change_point is not None:
             at, low, high = (self._window(getattr(self.change_point, name)) for name in ("window", "low", "high"))
-            found.append(f"The change is estimated at {at} (95 % CI {low} to {high}).")
+            sentences.append(f"The change is estimated at {at} (95 % CI {low} to {high}).")
         elif self._whole_has_alarm:
-            found.append("The event rates of the windows do not show when the change began.")
-        return found
+            sentences.append("The event rates of the windows do not show when the change began.")
+        return sentences
 
     def _margin_words(self) -> str:
         """Say why a confidence sequence without 0 raises no alarm of all rows; empty where there is nothing to say."""
@@ -292,6 +284,13 @@ class Status:
     @property
     def _whole_has_alarm(self) -> bool:
         return any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
+
+    @property
+    def _whole(self) -> GroupStatus:
+        """The state of all rows of closed windows."""
+        n_rows, alarm, sequence = self.n_rows - self.n_open_rows, self._whole_has_alarm, self.confidence_sequence
+        values = (self.predicted, self.observed, self.log_e_value)
+        return GroupStatus(n_rows, *values, 1.0, alarm, sequence, self.threshold)
 
     def _sizes(self) -> str:
         last = "" if self.last_window is None else f", the last from {self._window(self.last_window)}"
@@ -325,19 +324,9 @@ class Status:
     def cells(self) -> list[list[str]]:
         """Return the table of all rows, the first events and the first groups as text; its first row is the header."""
         header = ["", "rows", "predicted", "observed", "log e-value", "alarm at", "alarm"]
-        whole = GroupStatus(
-            self.n_rows - self.n_open_rows,
-            self.predicted,
-            self.observed,
-            self.log_e_value,
-            1.0,
-            self._whole_has_alarm,
-            self.confidence_sequence,
-            self.threshold,
-        )
         events = [(self._event_text(label), each) for label, each in self.events.items()]
         groups = list(zip(distinct_texts(list(self.groups)), self.groups.values(), strict=True))
-        rows = [("all", whole), *events[:_SHOWN_GROUPS], *groups[:_SHOWN_GROUPS]]
+        rows = [("all", self._whole), *events[:_SHOWN_GROUPS], *groups[:_SHOWN_GROUPS]]
         return [header, *([name, *_cells(row)] for name, row in rows)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -345,22 +334,8 @@ class Status:
         return {
             "schema_version": 1,
             "result": "status",
-            "model": self.model,
-            "version": self.version,
-            "alarm": self.alarm,
-            "headline": self.headline,
-            "n_rows": self.n_rows,
-            "n_windows": self.n_windows,
-            "n_open_windows": self.n_open_windows,
-            "n_open_rows": self.n_open_rows,
-            **number("unlabelled", self.unlabelled),
-            "n_unlabelled": self.n_unlabelled,
-            **number("predicted", self.predicted),
-            **number("observed", self.observed),
-            **number("log_e_value", self.log_e_value),
-            "threshold": self.threshold,
-            "last_window": None if self.last_window is None else self.last_window.isoformat(),
-            "change_point": None if self.change_point is None else self.change_point.to_dict(),
+            **_fields(self, "model version alarm headline n_rows n_windows n_open_windows n_open_rows unlabelled"),
+            **_fields(self, "n_unlabelled predicted observed log_e_value threshold last_window change_point"),
             "confidence_sequence": self.confidence_sequence.to_dict(),
             "alarms": [alarm.to_dict() for alarm in self.alarms],
             "kind": self.kind,
@@ -380,16 +355,19 @@ class Status:
         For forecasts with several events there is one more row per event, with its label in the column `event`.
         """
         names = ("n_rows", "predicted", "observed", "log_e_value", "threshold", "alarm")
-        whole = {name: getattr(self, name) for name in names} | {"alarm": self._whole_has_alarm}
-        rows = [{"group": "all", "event": "", **whole}]
-        rows += [
-            {"group": group, "event": event, **{name: getattr(each, name) for name in names}}
-            for group, event, each in (
-                *(("all", str(label), each) for label, each in self.events.items()),
-                *((str(label), "", each) for label, each in self.groups.items()),
-            )
+        parts = [("all", "", self._whole)]
+        parts += [("all", str(label), event) for label, event in self.events.items()]
+        parts += [(str(label), "", group) for label, group in self.groups.items()]
+        rows = [
+            {
+                "group": group,
+                **({"event": event} if self.events else {}),
+                **{name: getattr(part, name) for name in names},
+            }
+            for group, event, part in parts
         ]
-        return frame_from_rows(rows if self.events else [_without(row, "event") for row in rows], backend)
+        rows[0]["n_rows"] = self.n_rows
+        return frame_from_rows(rows, backend)
 
     def __repr__(self) -> str:
         return self._text().to_text()
@@ -403,17 +381,24 @@ class Status:
         return ResultText(self.headline, self.sentences(), self.cells(), [*self.alarm_lines(), *more], self.notes)
 
 
+def _fields(result: Any, names: str) -> dict[str, Any]:
+    """Return fields as plain data: times as text, a number that is not finite as null with the reason."""
+    fields: dict[str, Any] = {}
+    for name in names.split():
+        value = getattr(result, name)
+        if isinstance(value, float):
+            fields |= number(name, value)
+        elif isinstance(value, datetime):
+            fields[name] = value.isoformat()
+        else:
+            fields[name] = value.to_dict() if hasattr(value, "to_dict") else value
+    return fields
+
+
 def _cells(row: GroupStatus) -> list[str]:
     rates = (f"{100 * rate:.2f} %" if math.isfinite(rate) else "" for rate in (row.predicted, row.observed))
     evidence = (f"{value:.2f}" for value in (row.log_e_value, row.threshold))
     return [f"{row.n_rows:,}", *rates, *evidence, "alarm" if row.alarm else ""]
-
-
-def _without(row: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key != name}
-
-
-_SHOWN_WINDOWS = 30
 
 
 @dataclass(frozen=True)
@@ -492,14 +477,7 @@ class History:
         return {
             "schema_version": 1,
             "result": "history",
-            "model": self.model,
-            "version": self.version,
-            "group": self.group,
-            "kind": self.kind,
-            "event": self.event,
-            "window": self.window,
-            "threshold": self.threshold,
-            "change_point": None if self.change_point is None else self.change_point.to_dict(),
+            **_fields(self, "model version group kind event window threshold change_point"),
             "windows": [{name: _json_value(getattr(w, name)) for name in _WINDOW_COLUMNS} for w in self.windows],
         }
 
@@ -561,9 +539,7 @@ def monitor_section(status: Status, history: History) -> dict[str, Any]:
     from calibrant.plots.canvas import new_canvas
     from calibrant.report.templates import inline_figure
 
-    figures = []
-    if len(history):
-        figures.append(inline_figure(history.plot(fig=new_canvas(6.4, 5.2)), "monitor"))
+    figures = [inline_figure(history.plot(fig=new_canvas(6.4, 5.2)), "monitor")] if len(history) else []
     return {
         "tone": "bad" if status.alarm else "good",
         "headline": status.headline,

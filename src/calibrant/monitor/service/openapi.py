@@ -261,8 +261,14 @@ SCHEMAS: dict[str, Any] = {
     ),
     "Alarm": _object(
         {
-            "id": _INTEGER, "version": _TEXT, "group": {}, "window": _TEXT, "log_e_value": _NUMBER_OR_NULL,
-            "raised": _TEXT, "acknowledged": _TEXT_OR_NULL, "reason": _TEXT_OR_NULL,
+            "id": _INTEGER,
+            "version": _TEXT,
+            "group": {},
+            "window": _TEXT,
+            "log_e_value": _NUMBER_OR_NULL,
+            "raised": _TEXT,
+            "acknowledged": _TEXT_OR_NULL,
+            "reason": _TEXT_OR_NULL,
         },
         "log_e_value",
     ),

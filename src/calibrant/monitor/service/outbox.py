@@ -65,24 +65,11 @@ class Outbox:
         outbox, deliveries = schema.outbox, schema.deliveries
         with self.store.write() as connection:
             known = set(connection.execute(sa.select(schema.channels.c.name)).scalars())
-            for channel in channels:
-                if channel.name in known or not self._insert(
-                    connection, schema.channels, {"name": channel.name, "created": schema.now()}
-                ):
-                    continue
-                names = ["outbox_id", "channel", "state", "attempts", "next_attempt"]
-                earlier = sa.select(
-                    outbox.c.id, sa.literal(channel.name), sa.literal("earlier"), sa.literal(0), sa.literal(0)
-                )
-                connection.execute(deliveries.insert().from_select(names, earlier))
-
-    def _insert(self, connection: sa.Connection, table: sa.Table, values: dict[str, Any]) -> bool:
-        """Insert a row; return False if another process has inserted it."""
-        from sqlalchemy.dialects import postgresql, sqlite
-
-        insert: Any = sqlite.insert if self.store.is_sqlite else postgresql.insert
-        statement = insert(table).values(**values).on_conflict_do_nothing().returning(next(iter(table.primary_key)))
-        return connection.execute(statement).first() is not None
+            for name in [channel.name for channel in channels if channel.name not in known]:
+                if self.store.insert_new(connection, schema.channels, {"name": name, "created": schema.now()}):
+                    values = (sa.literal(value) for value in (name, "earlier", 0, 0))
+                    columns = ["outbox_id", "channel", "state", "attempts", "next_attempt"]
+                    connection.execute(deliveries.insert().from_select(columns, sa.select(outbox.c.id, *values)))
 
     def due(self, channel: Channel) -> list[Due]:
         """Return the entries to send on a channel now; alarms of silenced models wait."""
@@ -112,26 +99,16 @@ class Outbox:
     def _entries(self, channel: Channel) -> Any:
         outbox, alarms, versions, models = schema.outbox, schema.alarms, schema.versions, schema.models
         deliveries, windows = schema.deliveries, schema.windows
-        same = (windows.c.version_id == alarms.c.version_id) & (windows.c.window == alarms.c.window)
-        own = (deliveries.c.outbox_id == outbox.c.id) & (deliveries.c.channel == channel.name)
-        columns = [column for column in alarms.c if column.name != "id"]
+        sent = (deliveries.c.outbox_id == outbox.c.id) & (deliveries.c.channel == channel.name)
+        columns = (outbox.c.created, deliveries.c.attempts, *alarms.c, versions.c.name, windows.c.start)
+        sums = (_sum_until(alarms, name) for name in ("n", "k", "score_sum"))
         query = (
-            sa.select(
-                outbox.c.id.label("entry"),
-                outbox.c.created,
-                models.c.name.label("model"),
-                deliveries.c.attempts,
-                alarms.c.id,
-                *columns,
-                versions.c.name,
-                windows.c.start,
-                *(_sum_until(alarms, name) for name in ("n", "k", "score_sum")),
-            )
+            sa.select(outbox.c.id.label("entry"), models.c.name.label("model"), *columns, *sums)
             .join(alarms, alarms.c.id == outbox.c.alarm_id)
             .join(versions, versions.c.id == alarms.c.version_id)
             .join(models, models.c.id == versions.c.model_id)
-            .join(windows, same)
-            .outerjoin(deliveries, own)
+            .join(windows, schema.same_window(alarms))
+            .outerjoin(deliveries, sent)
         )
         return query if channel.models is None else query.where(models.c.name.in_(channel.models))
 
@@ -143,25 +120,25 @@ class Outbox:
         if not row.n:
             raise damaged(f"alarm {row.id} has no evidence")
         rates = float(row.score_sum) / int(row.n), int(row.k) / int(row.n)
-        found = Notification(row.entry, to_datetime(row.created), row.model, alarm_from_row(row), *rates, link)
-        return Due(found, channel, int(row.attempts or 0))
+        created, alarm = to_datetime(row.created), alarm_from_row(row)
+        return Due(Notification(row.entry, created, row.model, alarm, *rates, link), channel, int(row.attempts or 0))
 
     def claim(self, due: Due) -> bool:
         """Begin an attempt; return False if there is nothing to send: another process has it, or the alarm is known.
 
         An alarm that somebody acknowledged before it was sent is not sent.
         """
-        table, key = schema.deliveries, {"outbox_id": due.notification.id, "channel": due.channel}
+        key = {"outbox_id": due.notification.id, "channel": due.channel}
         later = schema.now() + int(self.lease * _SECOND)
         state = "waiting" if due.notification.alarm.acknowledged is None else "acknowledged"
         values = {"state": state, "attempts": due.attempts + 1, "next_attempt": later}
         with self.store.write() as connection:
-            if self._insert(connection, table, {**key, **values}):
-                return state == "waiting"
-            same = (table.c.outbox_id == key["outbox_id"]) & (table.c.channel == due.channel)
-            unchanged = same & (table.c.state == "waiting") & (table.c.attempts == due.attempts)
-            changed = connection.execute(table.update().where(unchanged).values(**values)).rowcount
-        return changed == 1 and state == "waiting"
+            claimed = self.store.insert_new(connection, schema.deliveries, {**key, **values})
+            if not claimed:
+                table = schema.deliveries
+                unchanged = (table.c.state == "waiting") & (table.c.attempts == due.attempts)
+                claimed = connection.execute(_delivery(due).where(unchanged).values(**values)).rowcount == 1
+        return claimed and state == "waiting"
 
     def finish(self, due: Due, error: str | None) -> None:
         """Record the result of an attempt: delivered, or the error after which it is tried again."""
@@ -170,10 +147,14 @@ class Outbox:
         values: dict[str, Any] = {"state": "delivered", "delivered": now, "error": None}
         if error is not None:
             values = {"next_attempt": now + int(wait * _SECOND), "error": error[:500]}
-        table = schema.deliveries
-        same = (table.c.outbox_id == due.notification.id) & (table.c.channel == due.channel)
         with self.store.write() as connection:
-            connection.execute(table.update().where(same).values(**values))
+            connection.execute(_delivery(due).values(**values))
+
+
+def _delivery(due: Due) -> Any:
+    """Return the update of the delivery of an entry on a channel."""
+    table = schema.deliveries
+    return table.update().where(table.c.outbox_id == due.notification.id, table.c.channel == due.channel)
 
 
 def _sum_until(alarms: sa.Table, name: str) -> Any:

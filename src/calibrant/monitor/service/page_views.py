@@ -8,8 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from calibrant._support.errors import InputError
@@ -98,7 +97,6 @@ class PageLinks:
 
 
 _RARE = 0.2  # below this event rate, points crowd in a corner of linear axes
-_WIDE, _NARROW = "wide", "narrow"
 
 
 class ResultCache:
@@ -106,31 +104,31 @@ class ResultCache:
 
     def __init__(self, size: int = 256) -> None:
         self._size = size
-        self._found: OrderedDict[Any, Any] = OrderedDict()
+        self._results: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Any, compute: Callable[[], Any]) -> Any:
+    def get(self, key: Any, compute: Callable[..., Any], *args: Any) -> Any:
         """Return the stored result of the key, or compute and store it."""
-        found = self.peek(key)
-        if found is None:
-            found = compute()
-            self.put(key, found)
-        return found
+        result = self.peek(key)
+        if result is None:
+            result = compute(*args)
+            self.put(key, result)
+        return result
 
     def peek(self, key: Any) -> Any:
         """Return the stored result of the key, or None."""
         with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-            return self._found.get(key)
+            if key in self._results:
+                self._results.move_to_end(key)
+            return self._results.get(key)
 
     def put(self, key: Any, result: Any) -> None:
         """Store a result; the one that was not used for longest is dropped."""
         with self._lock:
-            self._found[key] = result
-            self._found.move_to_end(key)
-            while len(self._found) > self._size:
-                self._found.popitem(last=False)
+            self._results[key] = result
+            self._results.move_to_end(key)
+            while len(self._results) > self._size:
+                self._results.popitem(last=False)
 
 
 def history_figures(history: History, cache: ResultCache) -> dict[str, SafeText]:
@@ -138,31 +136,34 @@ def history_figures(history: History, cache: ResultCache) -> dict[str, SafeText]
     if not len(history):
         return {}
     key = "history", hashlib.sha256(history.to_json().encode()).hexdigest()
-    sizes = {_WIDE: (9.0, 5.4), _NARROW: (4.4, 5.6)}
-    found: dict[str, SafeText] = cache.get(
-        key, lambda: {n: inline_figure(history.plot(fig=new_canvas(*s)), f"{n}-time") for n, s in sizes.items()}
-    )
-    return found
+    sizes = {"wide": (9.0, 5.4), "narrow": (4.4, 5.6)}
+    return _draw(key, "time", sizes, lambda canvas: history.plot(fig=canvas), cache)
 
 
 def reliability_figures(tables: Mapping[str, ScoreTable], cache: ResultCache) -> dict[str, SafeText]:
     """Return the reliability diagram of one or two periods in ten bins of equal size; logit axes for rare events."""
-    digests = tuple((name, table_digest(table)) for name, table in tables.items())
-    found: dict[str, SafeText] = cache.get(("reliability", digests), lambda: _reliability(tables))
-    return found
-
-
-def _reliability(tables: Mapping[str, ScoreTable]) -> dict[str, SafeText]:
     from calibrant.plots.reliability import ReliabilityDisplay
 
+    if not tables:
+        return {}
     rare = min(table.prevalence for table in tables.values()) < _RARE
-    found = {}
-    for name, size in ((_WIDE, (7.4, 5.6)), (_NARROW, (4.4, 4.8))):
-        display = ReliabilityDisplay.from_predictions(
-            dict(tables), bins=Quantile(10), scale="logit" if rare else "linear", fig=new_canvas(*size)
-        )
-        found[name] = inline_figure(display, f"{name}-reliability")
-    return found
+
+    def plot(canvas: Any) -> ReliabilityDisplay:
+        scale: Literal["logit", "linear"] = "logit" if rare else "linear"
+        return ReliabilityDisplay.from_predictions(dict(tables), bins=Quantile(10), scale=scale, fig=canvas)
+
+    key = "reliability", tuple((name, table_digest(table)) for name, table in tables.items())
+    return _draw(key, "reliability", {"wide": (7.4, 5.6), "narrow": (4.4, 4.8)}, plot, cache)
+
+
+def _draw(
+    key: Any, name: str, sizes: Mapping[str, tuple[float, float]], plot: Callable[[Any], Any], cache: ResultCache
+) -> dict[str, SafeText]:
+    """Return a figure that is wide for a screen, and one that is narrow for a phone."""
+    figures: dict[str, SafeText] = cache.get(
+        key, lambda: {form: inline_figure(plot(new_canvas(*size)), f"{form}-{name}") for form, size in sizes.items()}
+    )
+    return figures
 
 
 def table_digest(table: ScoreTable) -> str:
@@ -195,18 +196,17 @@ def overview_view(
 ) -> dict[str, Any]:
     """Return the data of the page: the models whose name contains `search`, in an order, `page` of them."""
     sort = sort if sort in SORTS else "state"
-    found = sorted((m for m in summaries if search.casefold() in m.model.casefold()), key=SORTS[sort][1])
-    pages = max(1, math.ceil(len(found) / _MODELS_PER_PAGE))
-    page = min(max(page, 1), pages)
-    shown = found[(page - 1) * _MODELS_PER_PAGE : page * _MODELS_PER_PAGE]
+    named = sorted((m for m in summaries if search.casefold() in m.model.casefold()), key=SORTS[sort][1])
+    n_pages = max(1, math.ceil(len(named) / _MODELS_PER_PAGE))
+    page = min(max(page, 1), n_pages)
     alarms = sum(m.state == "alarm" for m in summaries)
     return {
         "headline": _headline(alarms, len(summaries)),
         "tone": "bad" if alarms else "good" if summaries else "plain",
         "n_alarms": alarms,
         "n_models": len(summaries),
-        "n_found": len(found),
-        "rows": [_model_row(m, links) for m in shown],
+        "n_found": len(named),
+        "rows": [_model_row(m, links) for m in named[(page - 1) * _MODELS_PER_PAGE : page * _MODELS_PER_PAGE]],
         "headings": {
             name: {"text": text, "link": links.overview(q=search, sort=name), "current": name == sort}
             for name, (text, _) in SORTS.items()
@@ -216,7 +216,7 @@ def overview_view(
         "hidden": links.hidden(),
         "pages": [
             {"number": i, "link": links.overview(q=search, sort=sort, page=i), "current": i == page}
-            for i in range(1, pages + 1)
+            for i in range(1, n_pages + 1)
         ],
         "clear": links.overview(sort=sort),
     }
@@ -343,15 +343,11 @@ def period_view(
         except InputError as error:
             errors.append(f"{name}: {error}")
     margin = monitor.settings.margin
-    evaluations = {
-        name: cache.get(("evaluation", table_digest(table), margin), partial(_evaluate, table, margin))
-        for name, table in tables.items()
-    }
-    return {
-        "figures": reliability_figures(tables, cache) if tables else {},
-        "rows": [_period_row(name, tables[name], e) for name, e in evaluations.items()],
-        "errors": errors,
-    }
+    rows = []
+    for name, table in tables.items():
+        evaluation = cache.get(("evaluation", table_digest(table), margin), _evaluate, table, margin)
+        rows.append(_period_row(name, table, evaluation))
+    return {"figures": reliability_figures(tables, cache), "rows": rows, "errors": errors}
 
 
 def _evaluate(table: ScoreTable, margin: float) -> Evaluation:
@@ -403,31 +399,31 @@ class ModelRequest:
         """Whether the reader chose periods."""
         return any(getattr(self, name).strip() for name in _FIELDS)
 
+    def periods(self) -> tuple[Period | None, Period]:
+        """Return the chosen reference and period."""
+        period = Period.read(self.since, self.until)
+        return Period.read(self.reference_since, self.reference_until, "reference "), period
+
     def parameters(self, **changes: Any) -> dict[str, Any]:
         """Return the parameters of the address of this request with changes."""
-        own = {name: getattr(self, name) for name in ("version", "group", *_FIELDS)}
-        return {**own, "groups": "all" if self.all_groups else None, **changes}
+        fields = {name: getattr(self, name) for name in ("version", "group", *_FIELDS)}
+        return {**fields, "groups": "all" if self.all_groups else None, **changes}
 
 
 def model_view(
-    monitor: Monitor,
-    request: ModelRequest,
-    links: PageLinks,
-    cache: ResultCache,
-    silences: Sequence[Silence] = (),
+    monitor: Monitor, request: ModelRequest, links: PageLinks, cache: ResultCache, silences: Sequence[Silence] = ()
 ) -> dict[str, Any]:
     """Return the data of the page of a model; an `InputError` for a version or group that it does not have."""
     status = monitor.status(version=request.version)
     group = _read_group(request.group)
     history = monitor.history(group, version=request.version)
-    versions = monitor.versions()
     return {
         **_heading(status),
         "model": monitor.model,
         "model_version": status.version,
         "versions": [
             {"name": name, "link": links.model(monitor.model, version=name), "current": name == status.version}
-            for name in versions
+            for name in monitor.versions()
         ],
         "tiles": _tiles(status),
         "sentences": status.sentences(),
@@ -459,12 +455,12 @@ def _read_group(key: str | None) -> Any:
 
 
 def _heading(status: Status) -> dict[str, Any]:
-    current = [alarm for alarm in status.alarms if alarm.acknowledged is None]
-    if current:
-        return {"headline": f"Alarm: {_subjects(current)}", "tone": "bad", "n_alarms": len(current)}
-    if status.alarms:
-        return {"headline": "No open alarm; all were acknowledged", "tone": "open", "n_alarms": 0}
-    return {"headline": "No alarm" if status.n_windows else "No window is closed", "tone": "good", "n_alarms": 0}
+    text, tone = "No alarm" if status.n_windows else "No window is closed", "good"
+    if status.alarm:
+        text, tone = f"Alarm: {_subjects(status.open_alarms)}", "bad"
+    elif status.alarms:
+        text, tone = "No open alarm; all were acknowledged", "open"
+    return {"headline": text, "tone": tone, "n_alarms": len(status.open_alarms)}
 
 
 def _subjects(alarms: Sequence[Alarm]) -> str:
@@ -479,31 +475,26 @@ def _subjects(alarms: Sequence[Alarm]) -> str:
 
 def _tiles(status: Status) -> list[dict[str, Any]]:
     """Return label, value and explanation of the main numbers; the first has a bar."""
-    window = status.settings.get("window", "day")
+    window, sequence = status.settings.get("window", "day"), status.confidence_sequence
     last = NO_VALUE if status.last_window is None else window_text(status.last_window, window)
-    open_rows = f"{status.n_open_rows:,} more in {status.n_open_windows:,} open"
-    sequence = status.confidence_sequence
-    limits = _shift(sequence) if status.n_windows else "no closed window"
-    known = sequence.is_known and not sequence.is_refuted
-    shift = f"{sequence.estimate:+.2f}" if known else NO_VALUE
+    shift = f"{sequence.estimate:+.2f}" if sequence.is_known and not sequence.is_refuted else NO_VALUE
+    evidence = f"{status.log_e_value:.2f}" if status.n_windows else NO_VALUE
     missing = f"{status.n_unlabelled:,} without outcome"
-    return [
-        {
-            "label": "Log e-value",
-            "value": f"{status.log_e_value:.2f}" if status.n_windows else NO_VALUE,
-            "text": f"alarm at {status.threshold:.2f}",
-            "share": evidence_share(status),
-        },
-        {"label": "Observed rate", "value": percent(status.observed), "text": f"predicted {percent(status.predicted)}"},
-        {"label": "Shift (log-odds)", "value": shift, "text": limits},
-        {"label": "Rows", "value": f"{status.n_rows - status.n_open_rows:,}", "text": open_rows},
-        {"label": "Last closed window", "value": last, "text": f"{status.n_windows:,} closed windows"},
-        {
-            "label": "Unlabelled",
-            "value": percent(status.unlabelled, 1),
-            "text": missing if math.isfinite(status.unlabelled) else "outcomes came with scores",
-        },
+    open_rows = f"{status.n_open_rows:,} more in {status.n_open_windows:,} open"
+    tiles = [
+        ("Log e-value", evidence, f"alarm at {status.threshold:.2f}"),
+        ("Observed rate", percent(status.observed), f"predicted {percent(status.predicted)}"),
+        ("Shift (log-odds)", shift, _shift(sequence) if status.n_windows else "no closed window"),
+        ("Rows", f"{status.n_rows - status.n_open_rows:,}", open_rows),
+        ("Last closed window", last, f"{status.n_windows:,} closed windows"),
+        (
+            *("Unlabelled", percent(status.unlabelled, 1)),
+            missing if math.isfinite(status.unlabelled) else "outcomes came with scores",
+        ),
     ]
+    values: list[dict[str, Any]] = [{"label": label, "value": value, "text": text} for label, value, text in tiles]
+    values[0]["share"] = evidence_share(status)
+    return values
 
 
 def _shift(sequence: ConfidenceSequence) -> str:
@@ -519,6 +510,8 @@ def _by_weight(alarms: Sequence[Alarm]) -> list[Alarm]:
 
 
 def _alarm(alarm: Alarm, status: Status, links: PageLinks) -> dict[str, Any]:
+    done = alarm.acknowledged
+    acknowledged = {"text": f"Acknowledged {done:%Y-%m-%d %H:%M} UTC", "reason": alarm.reason} if done else None
     return {
         "id": alarm.id,
         "subject": alarm.subject,
@@ -526,15 +519,11 @@ def _alarm(alarm: Alarm, status: Status, links: PageLinks) -> dict[str, Any]:
         "window": window_text(alarm.window, status.settings.get("window", "hour")),
         "raised": f"{alarm.raised:%Y-%m-%d %H:%M} UTC",
         "log_e_value": f"{alarm.log_e_value:.2f}",
-        "state": "alarm" if alarm.acknowledged is None else "acknowledged",
-        "tone": "bad" if alarm.acknowledged is None else "open",
-        "lines": [] if alarm.acknowledged is None else [_acknowledged(alarm)],
-        "acknowledge": None if alarm.acknowledged is not None else links.acknowledge(status.model, alarm.id),
+        "state": "acknowledged" if done else "alarm",
+        "tone": "open" if done else "bad",
+        "lines": [acknowledged] if acknowledged else [],
+        "acknowledge": None if done else links.acknowledge(status.model, alarm.id),
     }
-
-
-def _acknowledged(alarm: Alarm) -> dict[str, Any]:
-    return {"text": f"Acknowledged {alarm.acknowledged:%Y-%m-%d %H:%M} UTC", "reason": alarm.reason}
 
 
 def _silence(each: Silence) -> dict[str, Any]:
@@ -546,28 +535,23 @@ def _steps(status: Status, links: PageLinks) -> dict[str, Any] | None:
 
     If only groups have an alarm, the calibrator is that of the group with the oldest one: others may be calibrated.
     """
-    current = [alarm for alarm in status.alarms if alarm.acknowledged is None]
-    if not current:
+    if not status.alarm:
         return None
-    change = status.change_point
+    alarm, change, whole = status.open_alarms[0], status.change_point, any(a.group is None for a in status.open_alarms)
     window = status.settings.get("window", "hour")
-    whole = any(alarm.group is None for alarm in current)
-    since = f'since="{window_text(current[0].window, window)}"' if change is None else ""
-    version = "" if status.version == "1" else f"{', ' if since else ''}version={status.version!r}"
-    fit = [f"calibrator = monitor.recalibrate({since}{version})"]
-    if not whole:
-        since = f'since="{window_text(current[0].window, window)}"'
-        version = "" if current[0].version == "1" else f", version={current[0].version!r}"
-        fit = [
-            f"rows = monitor.table({since}, group={current[0].group!r}{version})",
-            "calibrator = cb.Beta().fit(rows)",
-        ]
+    arguments = [f'since="{window_text(alarm.window, window)}"'] if change is None or not whole else []
+    if whole:
+        arguments += [] if status.version == "1" else [f"version={status.version!r}"]
+        fit = [f"calibrator = monitor.recalibrate({', '.join(arguments)})"]
+    else:
+        arguments += [f"group={alarm.group!r}", *([] if alarm.version == "1" else [f"version={alarm.version!r}"])]
+        fit = [f"rows = monitor.table({', '.join(arguments)})", "calibrator = cb.Beta().fit(rows)"]
     code = [f"monitor = cb.Monitor(STORE, model={status.model!r})", *fit, 'cb.save(calibrator, "calibrator.json")']
     return {
         "change": None if change is None or not whole else window_text(change.window, window),
-        "group": None if whole else str(current[0].group),
+        "group": None if whole else str(alarm.group),
         "code": "\n".join(code),
-        "acknowledge": links.acknowledge(status.model, current[0].id),
+        "acknowledge": links.acknowledge(status.model, alarm.id),
     }
 
 
@@ -590,33 +574,22 @@ def _periods(
     if not len(history):
         return view
     try:
-        periods = _chosen_periods(request, history)
+        periods = request.periods() if request.has_periods else default_periods(history)
     except InputError as error:
         return {**view, "errors": [str(error)]}
     named = {name: period for name, period in zip(NAMES, periods, strict=True) if period is not None}
-    values = [text for period in periods for text in (period or Period()).texts(hours=hours)]
-    names = ("reference_since", "reference_until", "since", "until")
-    shown = period_view(monitor, named, cache, version=request.version, group=_read_group(request.group))
-    return {**view, "values": dict(zip(names, values, strict=True)), **shown}
-
-
-def _chosen_periods(request: ModelRequest, history: History) -> tuple[Period | None, Period]:
-    if not request.has_periods:
-        return default_periods(history)
-    period = Period.read(request.since, request.until)
-    reference = Period.read(request.reference_since, request.reference_until, "reference ")
-    return reference, period
+    texts = [text for period in periods for text in (period or Period()).texts(hours=hours)]
+    values = dict(zip(("reference_since", "reference_until", "since", "until"), texts, strict=True))
+    view |= period_view(monitor, named, cache, version=request.version, group=_read_group(request.group))
+    return {**view, "values": values}
 
 
 def _groups(status: Status, request: ModelRequest, links: PageLinks) -> dict[str, Any]:
     """Return the groups with the largest evidence first."""
-    shown: Sequence[tuple[Any, GroupStatus]] = list(status.groups.items())
-    hidden = 0 if request.all_groups else max(0, len(shown) - _SHOWN_GROUPS)
-    if hidden:
-        shown = shown[:_SHOWN_GROUPS]
+    shown = list(status.groups.items())[: None if request.all_groups else _SHOWN_GROUPS]
     return {
         "rows": [_group(label, group, status, request, links) for label, group in shown],
-        "hidden": hidden,
+        "hidden": len(status.groups) - len(shown),
         "all": links.model(status.model, **request.parameters(groups="all")),
         "n_alarms": sum(group.alarm for group in status.groups.values()),
     }
@@ -624,8 +597,8 @@ def _groups(status: Status, request: ModelRequest, links: PageLinks) -> dict[str
 
 def _group(label: Any, group: GroupStatus, status: Status, request: ModelRequest, links: PageLinks) -> dict[str, Any]:
     key = group_key(label)
-    own = [alarm for alarm in status.alarms if alarm.version == status.version and alarm.group == label]
-    seen = bool(own) and all(alarm.acknowledged is not None for alarm in own)
+    alarms = [alarm for alarm in status.alarms if alarm.version == status.version and alarm.group == label]
+    seen = bool(alarms) and all(alarm.acknowledged is not None for alarm in alarms)
     return {
         "name": str(label),
         "link": links.model(status.model, **request.parameters(group=key)),
