@@ -20,7 +20,6 @@ from calibrant.cli.options import Decorator, force_option, input_options, parse_
 if TYPE_CHECKING:
     from calibrant.monitor.model import Monitor
     from calibrant.monitor.status import Status
-    from calibrant.monitor.store import Store
 
 __all__ = ["check_store", "command_line_user", "monitor", "parse_duration", "store_option"]
 
@@ -43,22 +42,29 @@ def parse_window(text: str) -> str | int:
 store_option = click.option(
     "--store", required=True, metavar="STORE", help="A SQLite file, or a URL such as postgresql+psycopg://user@host/db."
 )
-model_option = click.option("--model", metavar="NAME", default="default", show_default=True, help="The model.")
+_model_option = click.option("--model", metavar="NAME", default="default", show_default=True, help="The model.")
+
+
+def _format_option(*formats: str, help: str | None = None) -> Decorator:
+    return click.option("--format", type=click.Choice(formats), default=formats[0], show_default=True, help=help)
+
+
 _version_option = click.option("--version", metavar="NAME", help="Version of the model. Default: the latest.")
-_SETTINGS: tuple[Decorator, ...] = (
-    click.option("--window", type=parse_window, show_default="day", help="hour, day, week, or a number of rows."),
-    click.option("--alpha", type=float, show_default="0.05", help="Probability that a calibrated model ever alarms."),
-    click.option("--margin", type=float, show_default="0.1", help="Largest log-odds error that does not matter."),
-    click.option("--dependence", metavar="KIND", show_default="window", help="window, any or independent."),
-    click.option("--window-effect", type=float, show_default="0.2", help="Standard deviation of the window effect."),
-    click.option("--maturity", type=parse_duration, metavar="TIME", help="Keep windows open: 36h, 2d. Default: 0."),
-    click.option("--resolution", type=parse_step, metavar="STEP", help="Round scores to a grid, such as 2**-20."),
-)
+# The options of the settings of a model, by the names of the settings.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "window": {"type": parse_window, "show_default": "day", "help": "hour, day, week, or a number of rows."},
+    "alpha": {"type": float, "show_default": "0.05", "help": "Probability that a calibrated model ever alarms."},
+    "margin": {"type": float, "show_default": "0.1", "help": "Largest log-odds error that does not matter."},
+    "dependence": {"metavar": "KIND", "show_default": "window", "help": "window, any or independent."},
+    "window_effect": {"type": float, "show_default": "0.2", "help": "Standard deviation of the window effect."},
+    "maturity": {"type": parse_duration, "metavar": "TIME", "help": "Keep windows open: 36h, 2d. Default: 0."},
+    "resolution": {"type": parse_step, "metavar": "STEP", "help": "Round scores to a grid, such as 2**-20."},
+}
 
 
 def _settings_options(command: Any) -> Any:
-    for option in reversed(_SETTINGS):
-        command = option(command)
+    for name, about in reversed(_SETTINGS.items()):
+        command = click.option(f"--{name.replace('_', '-')}", **about)(command)
     return command
 
 
@@ -79,7 +85,7 @@ def monitor() -> None:
 @monitor.command
 @input_options(("p",), counted=False)
 @store_option
-@model_option
+@_model_option
 @_version_option
 @click.option("--time", required=True, metavar="COLUMN", help="The column of times; times without a zone are UTC.")
 @click.option("--group", multiple=True, metavar="COLUMN", help="A column of groups; can be repeated.")
@@ -96,7 +102,7 @@ def observe(
       calibrant monitor observe day.csv --store monitor.db -y outcome -p probability --time made_at --group country
     """
     source = Source.take({**given, "resolution": None})
-    settings = {option: given[option] for option in _setting_names()}
+    settings = {name: given[name] for name in _SETTINGS}
     if len(set(source.forecasts[source.option])) != 1 or source.weighting is not None:
         raise InputError(
             Argument("p") + " must be given once, and rows must have no weights or frequencies.",
@@ -140,12 +146,12 @@ def _check_groups(own: "Monitor", keys: Sequence[str]) -> None:
     for label in map(group_label, keys):
         given = _parts(label)
         for position, part in enumerate(given):
-            kinds = {isinstance(other[position], str) for other in stored if len(other) == len(given)}
-            if kinds and isinstance(part, str) not in kinds:
-                need, found = ("numbers", "text") if isinstance(part, str) else ("text", "a number")
+            are_texts = {isinstance(other[position], str) for other in stored if len(other) == len(given)}
+            if are_texts and isinstance(part, str) not in are_texts:
+                need, got = ("numbers", "text") if isinstance(part, str) else ("text", "a number")
                 raise InputError(
                     Argument("group") + f" must hold {need}, as the groups stored for model {own.model!r}; got "
-                    f"{found}, {part!r}: it would be another group.",
+                    f"{got}, {part!r}: it would be another group.",
                     hint="CSV files have text, other formats have types. Convert the column, or use one format.",
                 )
 
@@ -154,20 +160,10 @@ def _parts(label: Any) -> tuple[Any, ...]:
     return label if isinstance(label, tuple) else (label,)
 
 
-def _setting_names() -> list[str]:
-    return ["window", "alpha", "margin", "dependence", "window_effect", "maturity", "resolution"]
-
-
 @monitor.command
 @store_option
 @click.option("--model", metavar="NAME", help="The model. Default: all models of the store.")
-@click.option(
-    "--format",
-    type=click.Choice(["text", "json", "junit"]),
-    default="text",
-    show_default=True,
-    help="JUnit has a test case per model and group.",
-)
+@_format_option("text", "json", "junit", help="JUnit has a test case per model and group.")
 @_version_option
 def status(store: str, model: str | None, format: str, version: str | None) -> int:
     """Show alarms and evidence; exit with 1 if there is an alarm that was not acknowledged.
@@ -180,27 +176,28 @@ def status(store: str, model: str | None, format: str, version: str | None) -> i
     """
     if version is not None and model is None:
         raise InputError(Argument("model") + " must be given with " + Argument("version") + ": each has its own.")
-    found = {name: _status(store, name, version) for name in _models(store, model)}
+    statuses = [_status(store, name, version) for name in _models(store, model)]
+    alarm = any(status.alarm for status in statuses)
     if format == "json":
-        models = {name: each.to_dict() for name, each in found.items()}
-        alarm = any(each.alarm for each in found.values())
-        click.echo(_json({"schema_version": 2, "result": "monitor", "alarm": alarm, "models": models}))
+        models = {status.model: status.to_dict() for status in statuses}
+        result = {"schema_version": 2, "result": "monitor", "alarm": alarm, "models": models}
+        click.echo(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
     elif format == "junit":
         from calibrant.cli.check import junit_xml
 
-        click.echo(junit_xml([gate for each in found.values() for gate in _gates(each)], "calibrant monitor"))
+        click.echo(junit_xml([gate for status in statuses for gate in _gates(status)], "calibrant monitor"))
     else:
-        click.echo("\n\n".join(printable(repr(each), keep="\n") for each in found.values()))
-    return 1 if any(each.alarm for each in found.values()) else 0
+        click.echo("\n\n".join(printable(repr(status), keep="\n") for status in statuses))
+    return 1 if alarm else 0
 
 
 @monitor.command
 @store_option
-@model_option
+@_model_option
 @_version_option
 @click.option("--group", metavar="LABEL", help="A group, as text or as JSON. Default: all rows.")
 @click.option("--event", metavar="LABEL", help="A class or a level of forecasts that are not binary.")
-@click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_format_option("text", "json")
 def history(store: str, model: str, version: str | None, group: str | None, event: str | None, format: str) -> None:
     """Show rows, rates and evidence of each window.
 
@@ -210,17 +207,16 @@ def history(store: str, model: str, version: str | None, group: str | None, even
       calibrant monitor history --store monitor.db --group north --format json
       calibrant monitor history --store monitor.db --group '["north", 3]'
     """
-    own = _open(store, _models(store, model)[0])
+    own = _open(store, model)
     chosen = None if group is None else _label(own.groups(), group, "group")
     events = [label for label in own.settings.events.values() if label is not None]  # binary forecasts have none
-    part = None if event is None else _label(events, event, "event")
-    found = own.history(chosen, version=version, event=part)
-    click.echo(found.to_json() if format == "json" else printable(repr(found), keep="\n"))
+    windows = own.history(chosen, version=version, event=None if event is None else _label(events, event, "event"))
+    click.echo(windows.to_json() if format == "json" else printable(repr(windows), keep="\n"))
 
 
 @monitor.command
 @store_option
-@model_option
+@_model_option
 @click.option("--html", required=True, metavar="FILE", help="The page to write; - is standard output.")
 @force_option
 def report(store: str, model: str, html: str, force: bool) -> None:
@@ -230,12 +226,12 @@ def report(store: str, model: str, html: str, force: bool) -> None:
       calibrant monitor report --store monitor.db --html monitor.html
     """
     check_outputs(html, inputs=(store.rpartition(":///")[2],), force=force)
-    write_text(html, _open(store, _models(store, model)[0]).to_html().rstrip("\n"))
+    write_text(html, _open(store, model).to_html().rstrip("\n"))
 
 
 @monitor.command
 @store_option
-@model_option
+@_model_option
 @click.option("--folder", required=True, metavar="FOLDER", help="A new or empty folder.")
 def export(store: str, model: str, folder: str) -> None:
     """Write settings (JSON), tables, history and alarms (Parquet) to a folder.
@@ -243,7 +239,7 @@ def export(store: str, model: str, folder: str) -> None:
     \b
       calibrant monitor export --store monitor.db --folder exported
     """
-    for path in _open(store, _models(store, model)[0]).export(folder):
+    for path in _open(store, model).export(folder):
         click.echo(str(path))
 
 
@@ -294,78 +290,57 @@ def _models(store: str, model: str | None) -> list[str]:
 
 
 def _open(store: str, model: str) -> "Monitor":
+    """Return the monitor of a model that the store has."""
     from calibrant.monitor.model import Monitor
 
-    return Monitor(store, model=model)
+    return Monitor(store, model=_models(store, model)[0])
 
 
 def _status(store: str, model: str, version: str | None) -> "Status":
     """Return the status of a model; an error about what the store has of it names the model."""
+    from calibrant.monitor.model import Monitor
     from calibrant.monitor.schema import StoreError
 
     try:
-        return _open(store, model).status(version=version)
+        return Monitor(store, model=model).status(version=version)
     except StoreError as error:
         raise StoreError(f"Model {model!r} cannot be read; --model shows the others. {error}") from error
 
 
-def existing_model(store: str, model: str) -> "Monitor":
-    """Return the monitor of a model that the store has."""
-    return _open(store, _models(store, model)[0])
-
-
-def store_of_model(store: str, model: str) -> "Store":
-    """Return the store that has a model, whose content may be damaged."""
-    from calibrant.monitor.store import Store
-
-    _models(store, model)
-    return Store(store)
-
-
-def _gates(found: "Status") -> list[Any]:
+def _gates(status: "Status") -> list[Any]:
     """Return one gate for all rows and one per group."""
     from calibrant.cli.check import Gate
 
-    current = {alarm.group: alarm for alarm in found.alarms if alarm.acknowledged is None}
+    alarms = {alarm.group: alarm for alarm in status.open_alarms}
     gates = []
-    for group in dict.fromkeys([None, *found.groups, *current]):
-        alarm = current.get(group)
+    for group in dict.fromkeys([None, *status.groups, *alarms]):
+        alarm = alarms.get(group)
         text = "no alarm" if alarm is None else f"alarm raised by window {alarm.window:%Y-%m-%d %H:%M}"
         name = None if group is None else f"group = {group}"
-        gates.append(Gate(found.model, name, "must have no alarm", alarm is None, text))
+        gates.append(Gate(status.model, name, "must have no alarm", alarm is None, text))
     return gates
-
-
-def _json(result: dict[str, Any]) -> str:
-    return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-_reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why; it is stored.")
 
 
 @monitor.command
 @store_option
-@model_option
+@_model_option
 @click.option("--alarm", type=int, required=True, metavar="ID", help="The number of the alarm, as status shows it.")
-@_reason_option
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is stored.")
 def acknowledge(store: str, model: str, alarm: int, reason: str) -> None:
     """Acknowledge an alarm with a reason. It stays in the list of alarms.
 
     \b
       calibrant monitor acknowledge --store monitor.db --model churn --alarm 3 --reason "new price list"
     """
-    own = existing_model(store, model)
-    from calibrant.monitor.store import record_audit
-
-    with own.store.transaction():
+    own = _open(store, model)
+    with own.store.act(command_line_user(), "acknowledge alarm", model, alarm=alarm, reason=reason):
         own.acknowledge(alarm, reason)
-        record_audit(own.store, command_line_user(), "acknowledge alarm", model, alarm=alarm, reason=reason)
     click.echo(f"alarm {alarm} is acknowledged")
 
 
 @monitor.command
 @store_option
-@model_option
+@_model_option
 @click.option("--for", "duration", type=parse_duration, metavar="TIME", help="How long: 90m, 36h, 2d.")
 @click.option("--reason", metavar="TEXT", help="Why; it is stored.")
 @click.option("--end", type=int, metavar="ID", help="End this silence now.")
@@ -378,33 +353,29 @@ def silence(store: str, model: str, duration: timedelta | None, reason: str | No
       calibrant monitor silence --store monitor.db --model churn --for 2d --reason "migration of the labels"
       calibrant monitor silence --store monitor.db --model churn --end 1
     """
-    own = existing_model(store, model).store
+    opened, who = _open(store, model).store, command_line_user()
     from calibrant.monitor.alarms import end_silence, list_silences, silence_model
-    from calibrant.monitor.store import record_audit
 
-    who = command_line_user()
     if end is not None:
-        with own.transaction():
-            end_silence(own, model, end)
-            record_audit(own, who, "end silence", model, silence=end)
+        with opened.act(who, "end silence", model, silence=end):
+            end_silence(opened, model, end)
         click.echo(f"silence {end} is over")
     elif duration is not None:
         if reason is None:
             raise InputError(Argument("reason") + " must be given.")
-        with own.transaction():
-            found = silence_model(own, model, datetime.now(UTC) + duration, reason, who)
-            detail = {"silence": found.id, "until": found.until.isoformat(), "reason": reason}
-            record_audit(own, who, "silence model", model, **detail)
-        click.echo(f"silence {found.id} until {found.until:%Y-%m-%d %H:%M} UTC")
+        with opened.act(who, "silence model", model) as detail:
+            made = silence_model(opened, model, datetime.now(UTC) + duration, reason, who)
+            detail |= {"silence": made.id, "until": made.until.isoformat(), "reason": reason}
+        click.echo(f"silence {made.id} until {made.until:%Y-%m-%d %H:%M} UTC")
     else:
-        for each in list_silences(own, model):
-            state = "active" if each.active else "over"
-            click.echo(f"silence {each.id}: {state}, until {each.until:%Y-%m-%d %H:%M} UTC: {printable(each.reason)}")
+        for listed in list_silences(opened, model):
+            state, until = "active" if listed.active else "over", f"{listed.until:%Y-%m-%d %H:%M} UTC"
+            click.echo(f"silence {listed.id}: {state}, until {until}: {printable(listed.reason)}")
 
 
 @monitor.command
 @store_option
-@model_option
+@_model_option
 @click.option("--before", required=True, metavar="TIME", help="End of the last window to merge, such as 2026-01-31.")
 def forget(store: str, model: str, before: str) -> None:
     """Merge the tables of old windows; delete old predictions and the ids of old batches. Evidence stays.
@@ -412,18 +383,15 @@ def forget(store: str, model: str, before: str) -> None:
     \b
       calibrant monitor forget --store monitor.db --model churn --before 2026-01-31
     """
-    from calibrant.monitor.store import record_audit
-
-    own = existing_model(store, model)
-    with own.store.transaction():
-        merged = own.forget(before)
-        record_audit(own.store, command_line_user(), "forget windows", model, before=before)
-    click.echo(f"{merged:,} tables were merged")
+    own = _open(store, model)
+    with own.store.act(command_line_user(), "forget windows", model, before=before):
+        n_merged = own.forget(before)
+    click.echo(f"{n_merged:,} tables were merged")
 
 
 @monitor.command
 @store_option
-@model_option
+@_model_option
 @click.option("--resolution", required=True, type=parse_step, metavar="STEP", help="Such as 2**-20.")
 def compact(store: str, model: str, resolution: float) -> None:
     """Round the scores of closed windows, which takes less space. Evidence stays.
@@ -431,12 +399,9 @@ def compact(store: str, model: str, resolution: float) -> None:
     \b
       calibrant monitor compact --store monitor.db --model churn --resolution 2**-20
     """
-    from calibrant.monitor.store import record_audit
-
-    own = existing_model(store, model)
-    with own.store.transaction():
+    own = _open(store, model)
+    with own.store.act(command_line_user(), "compact windows", model, resolution=resolution):
         before, after = own.compact(resolution)
-        record_audit(own.store, command_line_user(), "compact windows", model, resolution=resolution)
     click.echo(f"{before:,} distinct scores became {after:,}")
 
 
@@ -450,12 +415,12 @@ def delete(store: str, model: str, yes: bool) -> None:
     \b
       calibrant monitor delete --store monitor.db --model churn
     """
-    from calibrant.monitor.store import record_audit
+    from calibrant.monitor.store import Store
 
-    own = store_of_model(store, model)
+    _models(store, model)  # its content may be damaged, so it is not opened
+    opened = Store(store)
     if not yes:
         click.confirm(f"Delete model {printable(model)!r} with all its data?", abort=True, err=True)
-    with own.transaction():
-        own.delete(model)
-        record_audit(own, command_line_user(), "delete model", model)
+    with opened.act(command_line_user(), "delete model", model):
+        opened.delete(model)
     click.echo(f"model {printable(model)} is deleted")

@@ -83,9 +83,9 @@ def create(store: str, name: str, scope: str, model: tuple[str, ...], expires: t
       calibrant serve token create --store monitor.db --name dashboard --scope read --expires 90d
     """
     book = _book(store)
-    with book.store.transaction():
+    with book.store.act(command_line_user(), "create token") as detail:
         text, made = book.create(name, scope, model, expires)
-        _record(book, "create token", made.id, scope=scope, models=list(model) or None)
+        detail |= {"token": made.id, "scope": scope, "models": list(model) or None}
     click.echo(text)
 
 
@@ -96,18 +96,17 @@ def list_tokens(store: str, format: str) -> None:
     """List the tokens without their secrets."""
     from calibrant.monitor.schema import now
 
-    found = _known_book(store).list()
     rows = [
         {
-            "id": each.id,
-            "name": each.name,
-            "scope": each.scope,
-            "models": None if each.models is None else list(each.models),
-            "created": each.created.isoformat(timespec="seconds"),
-            "expires": None if each.expires is None else each.expires.isoformat(timespec="seconds"),
-            "state": each.state(now()),
+            "id": token.id,
+            "name": token.name,
+            "scope": token.scope,
+            "models": None if token.models is None else list(token.models),
+            "created": token.created.isoformat(timespec="seconds"),
+            "expires": None if token.expires is None else token.expires.isoformat(timespec="seconds"),
+            "state": token.state(now()),
         }
-        for each in found
+        for token in _known_book(store).list()
     ]
     if format == "json":
         click.echo(json.dumps(rows, indent=2))
@@ -130,9 +129,9 @@ def _cell(value: Any, name: str) -> str:
 def rotate(id: str, store: str, grace: timedelta) -> None:
     """Replace a token by a new one with the same name, scope and models, and print it."""
     book = _known_book(store)
-    with book.store.transaction():
+    with book.store.act(command_line_user(), "rotate token", token=id) as detail:
         text, made = book.rotate(id, grace)
-        _record(book, "rotate token", id, new=made.id, grace_seconds=grace.total_seconds())
+        detail |= {"new": made.id, "grace_seconds": grace.total_seconds()}
     click.echo(text)
 
 
@@ -142,9 +141,8 @@ def rotate(id: str, store: str, grace: timedelta) -> None:
 def revoke(id: str, store: str) -> None:
     """Make a token invalid at once."""
     book = _known_book(store)
-    with book.store.transaction():
+    with book.store.act(command_line_user(), "revoke token", token=id):
         made = book.revoke(id)
-        _record(book, "revoke token", made.id)
     click.echo(f"token {made.id} ({printable(made.name)}) is revoked")
 
 
@@ -159,12 +157,6 @@ def _known_book(store: str) -> "TokenBook":
     """Return the tokens of a store that exists."""
     check_store(store, "`calibrant serve token create` creates one.")
     return _book(store)
-
-
-def _record(book: "TokenBook", action: str, token_id: str, **detail: object) -> None:
-    from calibrant.monitor.store import record_audit
-
-    record_audit(book.store, command_line_user(), action, None, token=token_id, **detail)
 
 
 STORE = "monitor.db"
