@@ -1,8 +1,11 @@
-"""Addresses of the network."""
+"""Addresses of the network, and connections to them."""
 
+import http.client
 import ipaddress
+import ssl
+from urllib.parse import SplitResult
 
-__all__ = ["is_loopback"]
+__all__ = ["is_loopback", "open_connection"]
 
 
 def is_loopback(host: str) -> bool:
@@ -17,3 +20,12 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def open_connection(address: SplitResult, timeout: float) -> http.client.HTTPConnection:
+    """Return a connection to the host of an address, encrypted for https."""
+    assert address.hostname is not None
+    if address.scheme == "http":
+        return http.client.HTTPConnection(address.hostname, address.port, timeout=timeout)
+    context = ssl.create_default_context()
+    return http.client.HTTPSConnection(address.hostname, address.port, timeout=timeout, context=context)

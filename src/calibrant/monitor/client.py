@@ -3,19 +3,17 @@
 import http.client
 import json
 import random
-import ssl
 import time as clock
 import uuid
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import numpy as np
 
-from calibrant._support.addresses import is_loopback
+from calibrant._support.addresses import is_loopback, open_connection
 from calibrant._support.errors import Argument, InputError
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.kinds.base import kind_of
@@ -99,7 +97,7 @@ class MonitorClient:
     def __init__(
         self, url: str, *, token: str | None = None, model: str = "default", timeout: float = 30, retries: int = 8
     ) -> None:
-        self._address = _Address.read(url, token)
+        self._address = _read_address(url, token)
         self.url, self.model = url.rstrip("/"), check_name("model", model)
         self._token, self.timeout, self.retries = token, float(timeout), int(retries)
         self._idle: list[http.client.HTTPConnection] = []
@@ -120,7 +118,7 @@ class MonitorClient:
         """
         if isinstance(settings.get("maturity"), timedelta):
             settings["maturity"] = settings["maturity"].total_seconds()
-        return self._call("PUT", "", body=settings)
+        return self._call("PUT", self._path, body=settings)
 
     def observe(
         self,
@@ -260,7 +258,9 @@ class MonitorClient:
         Receipt
             The number of windows that were closed, and the alarms that they raised.
         """
-        return _receipt(self._call("POST", "/close", body={} if until is None else {"until": _time(until)}))
+        return _receipt(
+            self._call("POST", f"{self._path}/close", body={} if until is None else {"until": _time(until)})
+        )
 
     def status(self, *, version: object = None) -> dict[str, Any]:
         """Return the status as plain data: ``Monitor.status().to_dict()``.
@@ -275,7 +275,7 @@ class MonitorClient:
         dict
             See `Monitor.status`.
         """
-        return self._call("GET", "/status", query={"version": version})
+        return self._call("GET", f"{self._path}/status", query={"version": version})
 
     def history(self, group: Any = None, *, version: object = None) -> dict[str, Any]:
         """Return all windows as plain data: ``Monitor.history().to_dict()``.
@@ -292,7 +292,7 @@ class MonitorClient:
         dict
             See `Monitor.history`.
         """
-        pages = list(self._pages("/history", group=group, version=version))
+        pages = list(self._pages(f"{self._path}/history", group=group, version=version))
         windows = [window for page in pages for window in page["windows"]]
         return {**{key: value for key, value in pages[0].items() if key != "next_cursor"}, "windows": windows}
 
@@ -314,7 +314,7 @@ class MonitorClient:
             See `Monitor.evaluate`.
         """
         times = {name: _time(value) for name, value in (("since", since), ("until", until)) if value is not None}
-        return self._call("GET", "/evaluation", query={"version": version, **times})
+        return self._call("GET", f"{self._path}/evaluation", query={"version": version, **times})
 
     def alarms(self) -> list[Alarm]:
         """Return all alarms in the order in which they were raised.
@@ -323,7 +323,7 @@ class MonitorClient:
         -------
         list of Alarm
         """
-        return [_alarm(item) for page in self._pages("/alarms") for item in page["items"]]
+        return [_alarm(item) for page in self._pages(f"{self._path}/alarms") for item in page["items"]]
 
     def acknowledge(self, alarm: int | Alarm, reason: str) -> Alarm:
         """Acknowledge an alarm, by itself or by its id, with a reason.
@@ -341,7 +341,7 @@ class MonitorClient:
             The alarm with its acknowledgement.
         """
         key = alarm.id if isinstance(alarm, Alarm) else int(alarm)
-        return _alarm(self._call("POST", f"/alarms/{key}/acknowledgement", body={"reason": reason}))
+        return _alarm(self._call("POST", f"{self._path}/alarms/{key}/acknowledgement", body={"reason": reason}))
 
     def silence(self, until: Any, reason: str) -> int:
         """Send no notifications of the model's alarms until a time; return the id of the silence.
@@ -359,7 +359,7 @@ class MonitorClient:
             For `end_silence`.
         """
         body = {"until": _time(until), "reason": reason}
-        return int(self._call("POST", "/silences", body=body, repeatable=False)["id"])
+        return int(self._call("POST", f"{self._path}/silences", body=body, repeatable=False)["id"])
 
     def end_silence(self, silence: int) -> None:
         """End a silence now.
@@ -369,7 +369,7 @@ class MonitorClient:
         silence : int
             What `silence` returned.
         """
-        self._call("DELETE", f"/silences/{int(silence)}", repeatable=False)
+        self._call("DELETE", f"{self._path}/silences/{int(silence)}", repeatable=False)
 
     def models(self) -> list[str]:
         """Return the names of the models that the token may read.
@@ -378,25 +378,22 @@ class MonitorClient:
         -------
         list of str
         """
-        found: list[str] = []
-        cursor = None
-        while True:
-            page = self._request("GET", "/v1/models" + _query({"cursor": cursor, "limit": 1000}), None, None, True)
-            found += [item["name"] for item in page["items"]]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                return found
+        return [item["name"] for page in self._pages("/v1/models") for item in page["items"]]
 
     def delete(self) -> None:
         """Delete the model with all its data."""
-        self._call("DELETE", "", repeatable=False)
+        self._call("DELETE", self._path, repeatable=False)
+
+    @property
+    def _path(self) -> str:
+        return f"/v1/models/{quote(self.model, safe='')}"
 
     def _store(self, path: str, body: dict[str, Any], batch: object, version: object) -> Receipt:
         """Send rows with an id, so that they are stored once."""
         key = str(uuid.uuid4()) if batch is None else check_name("batch", batch)
         given = {**body, "version": None if version is None else check_name("version", version)}
         values = {name: value for name, value in given.items() if value is not None}
-        return _receipt(self._call("POST", f"/{path}", body=values, key=key))
+        return _receipt(self._call("POST", f"{self._path}/{path}", body=values, key=key))
 
     def _pages(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
         cursor = None
@@ -417,15 +414,13 @@ class MonitorClient:
         repeatable: bool = True,
         query: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
-        """Send a request about the model; return the data of its answer, {} if it has none."""
-        target = f"/v1/models/{quote(self.model, safe='')}{path}{_query(query or {})}"
-        data = None if body is None else json.dumps(body, allow_nan=False).encode()
-        return self._request(method, target, data, key, repeatable)
+        """Send a request until it is answered; return the data of its answer, {} if it has none.
 
-    def _request(
-        self, method: str, target: str, data: bytes | None, key: str | None, repeatable: bool
-    ) -> dict[str, Any]:
-        """Send a request until it is answered; repeat it while the service is busy, or away if that is safe."""
+        It is repeated while the service is busy, or away if that is safe.
+        """
+        given = {name: str(value) for name, value in (query or {}).items() if value is not None}
+        target = self._address.path.rstrip("/") + path + (f"?{urlencode(given)}" if given else "")
+        data = None if body is None else json.dumps(body, allow_nan=False).encode()
         headers = {"Accept": "application/json", "User-Agent": "calibrant"}
         if data is not None:
             headers["Content-Type"] = "application/json"
@@ -436,15 +431,14 @@ class MonitorClient:
         for attempt in range(self.retries + 1):
             wait = 0.0
             try:
-                status, found, after = self._exchange(method, target, data, headers)
+                status, content, after = self._exchange(method, target, data, headers)
             except (OSError, http.client.HTTPException) as error:
                 if not repeatable or attempt == self.retries:
-                    raise ServiceError(
-                        f"The service at {self.url} does not answer: {error or type(error).__name__}."
-                    ) from error
+                    reason = error or type(error).__name__
+                    raise ServiceError(f"The service at {self.url} does not answer: {reason}.") from error
             else:
                 if status not in _BUSY or attempt == self.retries:
-                    return _result(status, found)
+                    return _result(status, content)
                 wait = after
             pause = min(0.2 * 2**attempt, _LONGEST_PAUSE)
             clock.sleep(max(wait, pause * random.uniform(0.5, 1)))
@@ -457,11 +451,11 @@ class MonitorClient:
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = self._address.connect(self.timeout)
+            connection = open_connection(self._address, self.timeout)
         try:
-            connection.request(method, self._address.path + target, data, headers)
+            connection.request(method, target, data, headers)
             answer = connection.getresponse()
-            found = answer.read()
+            content = answer.read()
         except BaseException:
             connection.close()
             raise
@@ -470,7 +464,7 @@ class MonitorClient:
         else:
             self._idle.append(connection)
         after = answer.headers.get("Retry-After", "")
-        return answer.status, found, min(float(after), 60.0) if after.isdecimal() else 0.0
+        return answer.status, content, min(float(after), 60.0) if after.isdecimal() else 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -487,47 +481,26 @@ def _close_all(connections: list[http.client.HTTPConnection]) -> None:
         connections.pop().close()
 
 
-@dataclass(frozen=True)
-class _Address:
-    """The parts of a URL."""
-
-    host: str
-    port: int | None
-    secure: bool
-    path: str
-
-    @classmethod
-    def read(cls, url: str, token: str | None) -> "_Address":
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except (ValueError, AttributeError):
-            parts, port = urlsplit(""), None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
-            raise InputError(Argument("url") + f" must be an address such as https://monitor.example; got {url!r}.")
-        if token is not None and parts.scheme == "http" and not is_loopback(parts.hostname):
-            raise InputError(
-                Argument("url") + " must begin with https:// where a token is sent; got http.",
-                hint="Without encryption others could read the token.",
-            )
-        return cls(parts.hostname, port, parts.scheme == "https", parts.path.rstrip("/"))
-
-    def connect(self, timeout: float) -> http.client.HTTPConnection:
-        if self.secure:
-            context = ssl.create_default_context()
-            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=context)
-        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+def _read_address(url: str, token: str | None) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # which raises an error for a port that is not a number
+    except (ValueError, AttributeError):
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+        raise InputError(Argument("url") + f" must be an address such as https://monitor.example; got {url!r}.")
+    if token is not None and parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise InputError(
+            Argument("url") + " must begin with https:// where a token is sent; got http.",
+            hint="Without encryption others could read the token.",
+        )
+    return parts
 
 
-def _query(values: Mapping[str, object]) -> str:
-    given = {name: str(value) for name, value in values.items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
-
-
-def _result(status: int, found: bytes) -> dict[str, Any]:
+def _result(status: int, content: bytes) -> dict[str, Any]:
     """Return the data of an answer, or raise its problem: an `InputError` with the wording of the library."""
     try:
-        data = json.loads(found) if found else {}
+        data = json.loads(content) if content else {}
     except ValueError:
         data = {}
     if 200 <= status < 300:
@@ -578,8 +551,8 @@ def _request_columns(y: Any, p: Any, pos_label: object) -> dict[str, list[Any]]:
 
 def _groups(codes: Any, keys: Sequence[str]) -> Any:
     """Return the groups of rows for JSON: one label, a list, or an object of lists for groups of several columns."""
-    known = [None if key == NO_GROUP else group_label(key) for key in keys]
-    labels = [known[code] for code in codes]
+    distinct = [None if key == NO_GROUP else group_label(key) for key in keys]
+    labels = [distinct[code] for code in codes]
     if labels[0] is None:
         return None
     if isinstance(labels[0], tuple):

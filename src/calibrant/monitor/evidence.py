@@ -30,19 +30,19 @@ __all__ = [
 ]
 
 
-def version_share(ordinal: int) -> float:
+def _version_share(ordinal: int) -> float:
     """Return the share of alpha of a version: 3/4 for the first; the later ones share the rest, 1/4 in all."""
     return 0.75 if ordinal == 1 else 0.25 / (ordinal * (ordinal - 1))
 
 
 def log_threshold(alpha: float, ordinal: int = 1) -> float:
     """Return the log e-value at which all rows together raise an alarm; they have half of alpha, groups the rest."""
-    return math.log(2 / (alpha * version_share(ordinal)))
+    return math.log(2 / (alpha * _version_share(ordinal)))
 
 
 def level_of_groups(alpha: float, ordinal: int = 1) -> float:
     """Return the level of e-BH over the groups of a version: one half of its share of alpha."""
-    return alpha * version_share(ordinal) / 2
+    return alpha * _version_share(ordinal) / 2
 
 
 @dataclass

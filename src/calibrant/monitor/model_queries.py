@@ -438,7 +438,7 @@ def _record(row: Any, log_e: float, threshold: float, raised: float) -> WindowRe
     return WindowRecord(start, n, int(row.k), *rates, log_e, row.window >= raised, closed, threshold)
 
 
-RECENT_WINDOWS = 60
+_RECENT_WINDOWS = 60
 
 
 @dataclass(frozen=True)
@@ -460,7 +460,7 @@ class ModelSummary:
         Mean score and event rate of closed windows; NaN without one.
     log_e_value, threshold : float
     evidence : tuple of float
-        Log e-values after each of the last windows, at most `RECENT_WINDOWS`.
+        Log e-values after each of the last windows, at most `_RECENT_WINDOWS`.
     last_window : datetime or None
         Start of the last closed window.
     unlabelled : float
@@ -648,7 +648,7 @@ def _recent_evidence(connection: sa.Connection, versions: list[int]) -> dict[int
         .where(table.c.version_id.in_(versions), table.c.stream == WHOLE)
         .subquery()
     )
-    query = sa.select(inner.c.version_id, inner.c.log_e).where(inner.c.place <= RECENT_WINDOWS)
+    query = sa.select(inner.c.version_id, inner.c.log_e).where(inner.c.place <= _RECENT_WINDOWS)
     by_version: dict[int, list[float]] = defaultdict(list)
     for version, log_e in connection.execute(query.order_by(inner.c.version_id, inner.c.window)):
         by_version[version].append(log_e)

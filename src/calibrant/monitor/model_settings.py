@@ -24,17 +24,9 @@ from calibrant.monitor.store import Store
 from calibrant.monitor.time_windows import WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
-__all__ = [
-    "LEAST_ALPHA",
-    "MONITORED_KINDS",
-    "DeletedModelError",
-    "ModelSettings",
-    "SettingsConflictError",
-    "StoredModel",
-    "Version",
-]
+__all__ = ["MONITORED_KINDS", "DeletedModelError", "ModelSettings", "SettingsConflictError", "StoredModel", "Version"]
 
-LEAST_ALPHA = 1e-12
+_LEAST_ALPHA = 1e-12
 MONITORED_KINDS = tuple(name for name, kind in KINDS.items() if kind.has("windows"))
 
 
@@ -82,9 +74,9 @@ class ModelSettings:
     levels: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if check_share("alpha", self.alpha) < LEAST_ALPHA:
+        if check_share("alpha", self.alpha) < _LEAST_ALPHA:
             raise InputError(
-                Argument("alpha") + f" must be at least {LEAST_ALPHA:g}; got {self.alpha!r}.", value=self.alpha
+                Argument("alpha") + f" must be at least {_LEAST_ALPHA:g}; got {self.alpha!r}.", value=self.alpha
             )
         if self.resolution is not None:
             check_resolution(self.resolution)

@@ -23,7 +23,6 @@ from calibrant.tables.score_table import ScoreTable, count_checked
 __all__ = [
     "NO_EVENT",
     "NO_GROUP",
-    "CellTable",
     "Chunk",
     "CountedChunk",
     "Outcomes",
@@ -41,7 +40,7 @@ NO_EVENT = ""  # the event of binary scores, and the rates that other kinds show
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+>")
 _SCALARS = (str, bytes, bool, int, float, date, np.generic)
 
-CellTable: TypeAlias = tuple[int, tuple[str, str], ScoreTable]  # a window, the keys of group and event, and the table
+_CellTable: TypeAlias = tuple[int, tuple[str, str], ScoreTable]  # a window, the keys of group and event, and the table
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +77,7 @@ class RowChunk:
         """Number of rows at each time."""
         return np.ones(self.n_rows, dtype=np.int64)
 
-    def tables(self, windows: Ints) -> list[CellTable]:
+    def tables(self, windows: Ints) -> list[_CellTable]:
         """Return the table of each cell; `windows` has the window of each row."""
         events = {
             NO_EVENT if label is None else group_key(label): rows
@@ -143,7 +142,7 @@ class CountedChunk:
         """The number 0: the rows of a table are not spread over windows."""
         return np.zeros(1, dtype=np.int64)
 
-    def tables(self, windows: Ints) -> list[CellTable]:
+    def tables(self, windows: Ints) -> list[_CellTable]:
         """Return the table in its window."""
         return [(int(windows[0]), (self.groups[0], NO_EVENT), self.table)]
 

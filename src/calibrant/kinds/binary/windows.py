@@ -10,18 +10,6 @@ from calibrant.kinds.event_rows import EventRows
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import check_scores
 
-__all__ = [
-    "EXAMPLE",
-    "FORECASTS",
-    "RATES",
-    "SETTINGS",
-    "event_text",
-    "labels",
-    "read_rows",
-    "read_settings",
-    "request_columns",
-]
-
 SETTINGS = ()
 FORECASTS = "scores"
 EXAMPLE = "kind='binary'"

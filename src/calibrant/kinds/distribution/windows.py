@@ -12,8 +12,6 @@ from calibrant.kinds.event_rows import EventRows, as_rows
 from calibrant.metrics.distribution import transforms
 from calibrant.tables.rows import Rows
 
-__all__ = ["EXAMPLE", "FORECASTS", "RATES", "SETTINGS", "event_text", "labels", "read_rows", "read_settings"]
-
 SETTINGS = ("levels",)
 FORECASTS = "predictive distributions"
 EXAMPLE = "kind='distribution'"

@@ -11,18 +11,6 @@ from calibrant.kinds.event_rows import EventRows, as_rows
 from calibrant.tables.class_table import ClassProbabilities, ClassTable
 from calibrant.tables.rows import Rows
 
-__all__ = [
-    "EXAMPLE",
-    "FORECASTS",
-    "RATES",
-    "SETTINGS",
-    "event_text",
-    "labels",
-    "read_rows",
-    "read_settings",
-    "request_columns",
-]
-
 SETTINGS = ("classes",)
 FORECASTS = "class probabilities"
 EXAMPLE = "classes=[...]"

@@ -23,9 +23,9 @@ from calibrant.monitor.service.service_settings import ServiceSettings
 from calibrant.monitor.store import Store
 from calibrant.monitor.time_windows import to_datetime
 
-__all__ = ["ANONYMOUS", "SCOPES", "Access", "AccessToken", "TokenBook", "bearer", "check_access"]
+__all__ = ["Access", "AccessToken", "TokenBook", "bearer", "check_access"]
 
-SCOPES = ("read", "write", "admin")
+_SCOPES = ("read", "write", "admin")
 _PREFIX = "cbt"
 
 
@@ -87,7 +87,7 @@ class TokenBook:
         lifetime: timedelta | None = None,
     ) -> tuple[str, AccessToken]:
         """Create a token; return its text, which is not stored and cannot be shown again, and its description."""
-        check_option("scope", scope, SCOPES)
+        check_option("scope", scope, _SCOPES)
         if lifetime is not None and lifetime <= timedelta(0):
             raise InputError(Argument("lifetime") + f" must be longer than 0; got {lifetime}.")
         names = None if not models else [check_name("model", model) for model in models]
@@ -182,7 +182,7 @@ def _token(row: Any) -> AccessToken:
     return AccessToken(row.id, row.name, row.scope, models, to_datetime(row.created), *times)
 
 
-ANONYMOUS = "anonymous"
+_ANONYMOUS = "anonymous"
 _HOW = "Send the header 'Authorization: Bearer <token>'; 'calibrant serve token create' makes a token."
 
 
@@ -195,7 +195,7 @@ class Access:
     @property
     def who(self) -> str:
         """Name for logs: the id of the token."""
-        return ANONYMOUS if self.token is None else self.token.id
+        return _ANONYMOUS if self.token is None else self.token.id
 
     def sees(self, model: str) -> bool:
         """Return whether the request may know of a model."""

@@ -24,7 +24,7 @@ from calibrant.monitor.service.problems import ServiceProblem, as_problem, probl
 from calibrant.monitor.service.running_service import Service
 from calibrant.monitor.service.service_settings import ServiceSettings
 
-__all__ = ["ACCESS_LOG", "Guard", "create_app", "health_routes"]
+__all__ = ["Guard", "create_app"]
 
 _LOG = logging.getLogger("calibrant.service")
 
@@ -43,7 +43,7 @@ def create_app(settings: ServiceSettings) -> Starlette:
             await service.finish()
 
     app = Starlette(
-        routes=[*api_routes(), *page_routes(), *health_routes()],
+        routes=[*api_routes(), *page_routes(), *_health_routes()],
         lifespan=lifespan,
         middleware=[Middleware(Guard, service=service, answer_error=_answer_error)],
         exception_handlers=dict.fromkeys((HTTPException, ServiceProblem, InputError, StoreError), _answer_error),
@@ -65,7 +65,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     return error_page(request, problem)
 
 
-ACCESS_LOG = logging.getLogger("calibrant.access")
+_ACCESS_LOG = logging.getLogger("calibrant.access")
 # Bodies of all requests together, in units of the largest body.
 _BODIES = 8
 _CLIENT_LEFT = 499  # as other servers log it: the client closed the connection before its body had arrived
@@ -199,7 +199,7 @@ class _Exchange:
         operation = self.scope.get("calibrant_operation", "other")
         self.guard.service.metrics.count(operation, self.status, seconds)
         who, path = self.scope.get("calibrant_who", "-"), printable(self.scope["path"].replace("\0", "%2F"))[:500]
-        ACCESS_LOG.info("%s %s %d %.1fms %s", self.scope["method"], path, self.status, 1000 * seconds, who)
+        _ACCESS_LOG.info("%s %s %d %.1fms %s", self.scope["method"], path, self.status, 1000 * seconds, who)
 
 
 def _content_length(scope: Scope) -> int:
@@ -221,7 +221,7 @@ def _keep_slashes(scope: dict[str, Any] | Scope) -> None:
     scope["path"] = path
 
 
-def health_routes() -> list[Route]:
+def _health_routes() -> list[Route]:
     """Return the routes ``/healthz`` and ``/readyz``, which need no token."""
     return [Route("/healthz", _alive, methods=["GET"]), Route("/readyz", _ready, methods=["GET"])]
 

@@ -19,7 +19,7 @@ from calibrant.versions import __version__
 if TYPE_CHECKING:
     from calibrant.monitor.service.running_service import Service
 
-__all__ = ["SETTINGS", "Answer", "Call", "Endpoint", "Parameter", "describe", "list_page", "query_values", "ref"]
+__all__ = ["SETTINGS", "Answer", "Call", "Endpoint", "Parameter", "describe", "list_page", "ref"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Endpoint:
         access = Access()
         if self.scope is not None:
             access = await service.authorize(request, self.scope, _model_in_path(request))
-        return await self.handler(Call(service, request, access, query_values(request, self.parameters)))
+        return await self.handler(Call(service, request, access, _query_values(request, self.parameters)))
 
 
 def _model_in_path(request: Request) -> str | None:
@@ -117,7 +117,7 @@ def _model_in_path(request: Request) -> str | None:
     return None if model is None else str(model).replace("\0", "/")
 
 
-def query_values(request: Request, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
+def _query_values(request: Request, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
     """Return the values of the query by their schemas; an `InputError` for others and for unknown names."""
     schemas = {parameter.name: parameter.schema for parameter in parameters if parameter.where == "query"}
     values = {name: schema.get("default") for name, schema in schemas.items()}
@@ -218,7 +218,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 _ROWS = {"time": _TIMES, "group": _GROUP, "version": _VERSION}
 
-SCHEMAS: dict[str, Any] = {
+_SCHEMAS: dict[str, Any] = {
     "Settings": _closed(SETTINGS, *SETTINGS),
     "Observations": _closed(
         {
@@ -337,7 +337,7 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": _SCHEMAS,
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "`calibrant serve token create`"},
                 "link": {"type": "apiKey", "in": "query", "name": "token", "description": "Tokens of scope read only."},

@@ -28,22 +28,14 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
-    "NO_VALUE",
-    "SORTS",
     "ModelRequest",
     "PageLinks",
     "Period",
     "ResultCache",
     "default_periods",
-    "evidence_share",
-    "history_figures",
     "model_view",
     "overview_view",
-    "percent",
-    "period_view",
-    "reliability_figures",
     "sparkline",
-    "table_digest",
 ]
 
 
@@ -131,7 +123,7 @@ class ResultCache:
                 self._results.popitem(last=False)
 
 
-def history_figures(history: History, cache: ResultCache) -> dict[str, SafeText]:
+def _history_figures(history: History, cache: ResultCache) -> dict[str, SafeText]:
     """Return rates and evidence over time; no figures without windows."""
     if not len(history):
         return {}
@@ -140,7 +132,7 @@ def history_figures(history: History, cache: ResultCache) -> dict[str, SafeText]
     return _draw(key, "time", sizes, lambda canvas: history.plot(fig=canvas), cache)
 
 
-def reliability_figures(tables: Mapping[str, ScoreTable], cache: ResultCache) -> dict[str, SafeText]:
+def _reliability_figures(tables: Mapping[str, ScoreTable], cache: ResultCache) -> dict[str, SafeText]:
     """Return the reliability diagram of one or two periods in ten bins of equal size; logit axes for rare events."""
     from calibrant.plots.reliability import ReliabilityDisplay
 
@@ -152,7 +144,7 @@ def reliability_figures(tables: Mapping[str, ScoreTable], cache: ResultCache) ->
         scale: Literal["logit", "linear"] = "logit" if rare else "linear"
         return ReliabilityDisplay.from_predictions(dict(tables), bins=Quantile(10), scale=scale, fig=canvas)
 
-    key = "reliability", tuple((name, table_digest(table)) for name, table in tables.items())
+    key = "reliability", tuple((name, _table_digest(table)) for name, table in tables.items())
     return _draw(key, "reliability", {"wide": (7.4, 5.6), "narrow": (4.4, 4.8)}, plot, cache)
 
 
@@ -166,7 +158,7 @@ def _draw(
     return figures
 
 
-def table_digest(table: ScoreTable) -> str:
+def _table_digest(table: ScoreTable) -> str:
     """Return the checksum of a table of counts."""
     digest = hashlib.sha256()
     for array in (table.score, table.n, table.k):
@@ -174,17 +166,17 @@ def table_digest(table: ScoreTable) -> str:
     return digest.hexdigest()
 
 
-NO_VALUE = "\N{EN DASH}"
+_NO_VALUE = "\N{EN DASH}"
 _MODELS_PER_PAGE = 50
 _GROUPS_OF_A_ROW = 3
 _TONES = {"alarm": "bad", "acknowledged": "open", "no alarm": "good", "no evidence": "plain"}
 _WORST_FIRST = {state: place for place, state in enumerate(_TONES)}
 
 # Name and heading of each order, and its key; models without a value come last.
-SORTS: dict[str, tuple[str, Callable[[ModelSummary], Any]]] = {
-    "state": ("state", lambda m: (_WORST_FIRST[m.state], -evidence_share(m), m.model.casefold())),
+_SORTS: dict[str, tuple[str, Callable[[ModelSummary], Any]]] = {
+    "state": ("state", lambda m: (_WORST_FIRST[m.state], -_evidence_share(m), m.model.casefold())),
     "name": ("model", lambda m: m.model.casefold()),
-    "evidence": ("evidence", lambda m: -evidence_share(m)),
+    "evidence": ("evidence", lambda m: -_evidence_share(m)),
     "window": ("last closed window", lambda m: math.inf if m.last_window is None else -m.last_window.timestamp()),
     "rows": ("rows", lambda m: -m.n_rows),
     "unlabelled": ("unlabelled", lambda m: math.inf if math.isnan(m.unlabelled) else -m.unlabelled),
@@ -195,8 +187,8 @@ def overview_view(
     summaries: Sequence[ModelSummary], links: PageLinks, *, search: str = "", sort: str = "state", page: int = 1
 ) -> dict[str, Any]:
     """Return the data of the page: the models whose name contains `search`, in an order, `page` of them."""
-    sort = sort if sort in SORTS else "state"
-    named = sorted((m for m in summaries if search.casefold() in m.model.casefold()), key=SORTS[sort][1])
+    sort = sort if sort in _SORTS else "state"
+    named = sorted((m for m in summaries if search.casefold() in m.model.casefold()), key=_SORTS[sort][1])
     n_pages = max(1, math.ceil(len(named) / _MODELS_PER_PAGE))
     page = min(max(page, 1), n_pages)
     alarms = sum(m.state == "alarm" for m in summaries)
@@ -209,7 +201,7 @@ def overview_view(
         "rows": [_model_row(m, links) for m in named[(page - 1) * _MODELS_PER_PAGE : page * _MODELS_PER_PAGE]],
         "headings": {
             name: {"text": text, "link": links.overview(q=search, sort=name), "current": name == sort}
-            for name, (text, _) in SORTS.items()
+            for name, (text, _) in _SORTS.items()
         },
         "search": search,
         "sort": sort,
@@ -238,30 +230,30 @@ def _model_row(m: ModelSummary, links: PageLinks) -> dict[str, Any]:
         "link": links.model(m.model),
         "state": m.state,
         "tone": _TONES[m.state],
-        "evidence": f"{m.log_e_value:.2f}" if m.n_windows else NO_VALUE,
+        "evidence": f"{m.log_e_value:.2f}" if m.n_windows else _NO_VALUE,
         "threshold": f"{m.threshold:.2f}",
-        "share": evidence_share(m),
+        "share": _evidence_share(m),
         "spark": sparkline(m.evidence, m.threshold),
-        "last_window": NO_VALUE if m.last_window is None else window_text(m.last_window, m.window),
+        "last_window": _NO_VALUE if m.last_window is None else window_text(m.last_window, m.window),
         "rows": f"{m.n_rows:,}",
         "open_rows": f"{m.n_open_rows:,}",
-        "predicted": percent(m.predicted),
-        "observed": percent(m.observed),
-        "unlabelled": percent(m.unlabelled, 1),
+        "predicted": _percent(m.predicted),
+        "observed": _percent(m.observed),
+        "unlabelled": _percent(m.unlabelled, 1),
         "silenced": None if m.silenced is None or m.silenced <= datetime.now(UTC) else f"{m.silenced:%Y-%m-%d %H:%M}",
         "groups": groups[:_GROUPS_OF_A_ROW],
         "more_groups": max(more, 0),
     }
 
 
-def evidence_share(m: Any) -> float:
+def _evidence_share(m: Any) -> float:
     """Return the log e-value as a share of its threshold, from 0 to 1."""
     return min(max(m.log_e_value / m.threshold, 0.0), 1.0) if math.isfinite(m.log_e_value) else 1.0
 
 
-def percent(share: float, digits: int = 2) -> str:
+def _percent(share: float, digits: int = 2) -> str:
     """Return a share as a percentage; a dash if there is none."""
-    return f"{100 * share:.{digits}f} %" if math.isfinite(share) else NO_VALUE
+    return f"{100 * share:.{digits}f} %" if math.isfinite(share) else _NO_VALUE
 
 
 def sparkline(values: Sequence[float], threshold: float, width: int = 120, height: int = 30) -> dict[str, Any] | None:
@@ -288,7 +280,7 @@ def sparkline(values: Sequence[float], threshold: float, width: int = 120, heigh
 _FEWEST_WINDOWS = 4
 # The interval of the log-odds error and the tests need no replicates; those of other metrics are not shown.
 _REPLICATES = 19
-NAMES = ("reference period", "period")
+_NAMES = ("reference period", "period")
 
 
 @dataclass(frozen=True)
@@ -332,7 +324,7 @@ def default_periods(history: History) -> tuple[Period | None, Period]:
     return (Period(None, cut), Period(cut, None)) if cut > starts[0] else (None, Period())
 
 
-def period_view(
+def _period_view(
     monitor: Monitor, periods: Mapping[str, Period], cache: ResultCache, *, version: str | None, group: Any = None
 ) -> dict[str, Any]:
     """Return the figures and one row per period; `error` says why a period cannot be shown."""
@@ -345,9 +337,9 @@ def period_view(
     margin = monitor.settings.margin
     rows = []
     for name, table in tables.items():
-        evaluation = cache.get(("evaluation", table_digest(table), margin), _evaluate, table, margin)
+        evaluation = cache.get(("evaluation", _table_digest(table), margin), _evaluate, table, margin)
         rows.append(_period_row(name, table, evaluation))
-    return {"figures": reliability_figures(tables, cache), "rows": rows, "errors": errors}
+    return {"figures": _reliability_figures(tables, cache), "rows": rows, "errors": errors}
 
 
 def _evaluate(table: ScoreTable, margin: float) -> Evaluation:
@@ -356,15 +348,15 @@ def _evaluate(table: ScoreTable, margin: float) -> Evaluation:
 
 def _period_row(name: str, table: ScoreTable, e: Evaluation) -> dict[str, Any]:
     interval = e.metrics[LOG_ODDS_ERROR].interval
-    shown = NO_VALUE if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
+    shown = _NO_VALUE if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
     return {
         "name": name,
         "verdict": e.verdict,
         "direction": e.direction,
         "tone": sentences.tone(e.verdict),
         "rows": f"{table.size:,}",
-        "predicted": percent(float((table.score * table.n).sum() / table.n.sum())),
-        "observed": percent(table.prevalence),
+        "predicted": _percent(float((table.score * table.n).sum() / table.n.sum())),
+        "observed": _percent(table.prevalence),
         "log_odds_error": f"{e.metrics[LOG_ODDS_ERROR].value:.2f}",
         "interval": shown,
     }
@@ -433,7 +425,7 @@ def model_view(
         "silence": links.silences(monitor.model),
         "steps": _steps(status, links),
         "history": {
-            "figures": history_figures(history, cache),
+            "figures": _history_figures(history, cache),
             "group": None if group is None else str(group),
             "back": links.model(monitor.model, **request.parameters(group=None)),
             "windows": history.cells(),
@@ -476,24 +468,24 @@ def _subjects(alarms: Sequence[Alarm]) -> str:
 def _tiles(status: Status) -> list[dict[str, Any]]:
     """Return label, value and explanation of the main numbers; the first has a bar."""
     window, sequence = status.settings.get("window", "day"), status.confidence_sequence
-    last = NO_VALUE if status.last_window is None else window_text(status.last_window, window)
-    shift = f"{sequence.estimate:+.2f}" if sequence.is_known and not sequence.is_refuted else NO_VALUE
-    evidence = f"{status.log_e_value:.2f}" if status.n_windows else NO_VALUE
+    last = _NO_VALUE if status.last_window is None else window_text(status.last_window, window)
+    shift = f"{sequence.estimate:+.2f}" if sequence.is_known and not sequence.is_refuted else _NO_VALUE
+    evidence = f"{status.log_e_value:.2f}" if status.n_windows else _NO_VALUE
     missing = f"{status.n_unlabelled:,} without outcome"
     open_rows = f"{status.n_open_rows:,} more in {status.n_open_windows:,} open"
     tiles = [
         ("Log e-value", evidence, f"alarm at {status.threshold:.2f}"),
-        ("Observed rate", percent(status.observed), f"predicted {percent(status.predicted)}"),
+        ("Observed rate", _percent(status.observed), f"predicted {_percent(status.predicted)}"),
         ("Shift (log-odds)", shift, _shift(sequence) if status.n_windows else "no closed window"),
         ("Rows", f"{status.n_rows - status.n_open_rows:,}", open_rows),
         ("Last closed window", last, f"{status.n_windows:,} closed windows"),
         (
-            *("Unlabelled", percent(status.unlabelled, 1)),
+            *("Unlabelled", _percent(status.unlabelled, 1)),
             missing if math.isfinite(status.unlabelled) else "outcomes came with scores",
         ),
     ]
     values: list[dict[str, Any]] = [{"label": label, "value": value, "text": text} for label, value, text in tiles]
-    values[0]["share"] = evidence_share(status)
+    values[0]["share"] = _evidence_share(status)
     return values
 
 
@@ -577,10 +569,10 @@ def _periods(
         periods = request.periods() if request.has_periods else default_periods(history)
     except InputError as error:
         return {**view, "errors": [str(error)]}
-    named = {name: period for name, period in zip(NAMES, periods, strict=True) if period is not None}
+    named = {name: period for name, period in zip(_NAMES, periods, strict=True) if period is not None}
     texts = [text for period in periods for text in (period or Period()).texts(hours=hours)]
     values = dict(zip(("reference_since", "reference_until", "since", "until"), texts, strict=True))
-    view |= period_view(monitor, named, cache, version=request.version, group=_read_group(request.group))
+    view |= _period_view(monitor, named, cache, version=request.version, group=_read_group(request.group))
     return {**view, "values": values}
 
 
@@ -604,8 +596,8 @@ def _group(label: Any, group: GroupStatus, status: Status, request: ModelRequest
         "link": links.model(status.model, **request.parameters(group=key)),
         "current": key == request.group,
         "rows": group.n_rows,
-        "predicted": percent(group.predicted),
-        "observed": percent(group.observed),
+        "predicted": _percent(group.predicted),
+        "observed": _percent(group.observed),
         "difference": f"{100 * (group.observed - group.predicted):+.2f}",
         "difference_number": group.observed - group.predicted,
         "shift": _shift(group.confidence_sequence),

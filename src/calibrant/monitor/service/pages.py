@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from calibrant.monitor.alarms import Silence, list_silences
-from calibrant.monitor.model import Monitor
+from calibrant.monitor.alarms import list_silences
 from calibrant.monitor.model_queries import ModelState, ModelSummary, read_states, read_summaries
 from calibrant.monitor.service.access_tokens import Access, bearer
 from calibrant.monitor.service.page_views import ModelRequest, PageLinks, ResultCache, model_view, overview_view
@@ -25,12 +24,12 @@ from calibrant.versions import __version__
 __all__ = ["error_page", "page_routes"]
 
 # Nothing is inline and nothing comes from elsewhere; a page can be framed by nobody.
-POLICY = (
+_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": _POLICY,
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -43,7 +42,7 @@ _TYPES = {
     "service.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-LIVE_HEADER = "x-calibrant-live"  # sent by the script of a page that updates itself
+_LIVE_HEADER = "x-calibrant-live"  # sent by the script of a page that updates itself
 _PAUSES, _LONGEST_PAUSE = 9, 15.0
 _YEAR = "public, max-age=31536000, immutable"
 _FIRST_ROWS = '{"y": [0, 1, 0], "p": [0.1, 0.7, 0.3], "time": "2026-01-31"}'
@@ -111,62 +110,53 @@ class _Pages:
         access = await service.authorize(request, "read", name)
         monitor = await service.monitor(name)
         state = (await service.read(read_states, service.store)).get(name, ModelState(0, 0, 0))
-        silences = tuple(each for each in await service.read(list_silences, service.store, name) if each.active)
-        chosen, links = ModelRequest.read(request.query_params), _links(request)
-        key = "page", name, chosen, links, silences, access.token is None
+        listed = await service.read(list_silences, service.store, name)
+        silences = tuple(silence for silence in listed if silence.active)
+        chosen, links, needs_token = ModelRequest.read(request.query_params), _links(request), access.token is not None
+
+        def draw() -> str:
+            view = model_view(monitor, chosen, links, self._results, silences)
+            stream = {"events": links.events(), "revision": state.revision, "model_path": f"{links.root}/model"}
+            return render_served("service_model.html", **view, **stream, needs_token=needs_token, **_frame(links))
+
+        key = "page", name, chosen, links, silences, needs_token
         held: _HeldPage | None = self._results.peek(key)
-        live = LIVE_HEADER in request.headers
+        live = _LIVE_HEADER in request.headers
         if held is None or (held.state != state and not (live and held.may_wait(state))):
             begun = time.monotonic()
-            page = await service.compute(self._model, monitor, chosen, links, silences, access, state.revision)
+            page = await service.compute(draw)
             held = _HeldPage(page, state, time.monotonic(), time.monotonic() - begun)
             self._results.put(key, held)
         later = {} if held.state == state else {"Calibrant-Refresh": f"{held.rest:.1f}"}
         return _answer(request, held.page, later)
 
     def _overview(self, request: Request, access: Access) -> str:
-        service, given = request.app.state.service, request.query_params
-        states = {name: each for name, each in read_states(service.store).items() if access.sees(name)}
-        known, links = self._current(service.store, states), _links(request)
-        page = given.get("page", "1")
-        view = overview_view(
-            known,
-            links,
-            search=given.get("q", "")[:500],
-            sort=given.get("sort", "state"),
-            page=int(page) if page.isdecimal() and len(page) < 9 else 1,
+        service, given, links = request.app.state.service, request.query_params, _links(request)
+        states = {name: state for name, state in read_states(service.store).items() if access.sees(name)}
+        search, sort, page = given.get("q", "")[:500], given.get("sort", "state"), given.get("page", "1")
+        number = int(page) if page.isdecimal() and len(page) < 9 else 1
+        view = overview_view(self._current(service.store, states), links, search=search, sort=sort, page=number)
+        return render_served(
+            "service_overview.html",
+            **view,
+            **_frame(links),
+            address=str(request.base_url).rstrip("/"),
+            needs_token=access.token is not None,
+            post_path="/v1/models/churn",
+            post_body=_FIRST_ROWS,
+            events=links.events(),
+            revision=sum(state.revision for state in states.values()),
+            home_path=f"{links.root}/",
         )
-        extra = {"address": str(request.base_url).rstrip("/"), "needs_token": access.token is not None}
-        first = {"post_path": "/v1/models/churn", "post_body": _FIRST_ROWS}
-        stream = {
-            "events": links.events(),
-            "revision": sum(each.revision for each in states.values()),
-            "home_path": f"{links.root}/",
-        }
-        return render_served("service_overview.html", **view, **extra, **first, **stream, **_frame(links))
 
     def _current(self, store: Store, states: dict[str, ModelState]) -> list[ModelSummary]:
         """Return the summaries of models; only those that changed are read."""
         old = self._summaries
         changed = [name for name, state in states.items() if name not in old or old[name][0] != state]
-        fresh = {each.model: each for each in (read_summaries(store, changed) if changed else [])}
-        found = {name: fresh.get(name) or old[name][1] for name in states if name in fresh or name in old}
-        self._summaries = {**old, **{name: (states[name], each) for name, each in found.items()}}
-        return list(found.values())
-
-    def _model(
-        self,
-        monitor: Monitor,
-        chosen: ModelRequest,
-        links: PageLinks,
-        silences: tuple[Silence, ...],
-        access: Access,
-        revision: int,
-    ) -> str:
-        view = model_view(monitor, chosen, links, self._results, silences)
-        extra = {"needs_token": access.token is not None, "model_path": f"{links.root}/model"}
-        stream = {"events": links.events(), "revision": revision}
-        return render_served("service_model.html", **view, **extra, **stream, **_frame(links))
+        fresh = {summary.model: summary for summary in (read_summaries(store, changed) if changed else [])}
+        current = {name: fresh.get(name) or old[name][1] for name in states if name in fresh or name in old}
+        self._summaries = {**old, **{name: (states[name], summary) for name, summary in current.items()}}
+        return list(current.values())
 
 
 def _frame(links: PageLinks) -> dict[str, Any]:

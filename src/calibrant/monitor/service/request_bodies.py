@@ -15,7 +15,7 @@ import numpy as np
 from calibrant._support.errors import Argument, InputError, is_number, nearest
 from calibrant.monitor.service.problems import ServiceProblem
 
-__all__ = ["ARROW", "CSV", "JSON", "Columns", "media_type", "read_arrow", "read_columns", "read_object"]
+__all__ = ["ARROW", "CSV", "JSON", "Columns", "media_type", "read_columns", "read_object"]
 
 JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"
 _SCALARS = (str, int, float, bool, type(None))
@@ -62,7 +62,7 @@ def read_columns(kind: str, body: bytes, columns: Columns, query: Mapping[str, A
     else:
         by = [] if "group" in columns.constants else list(query.get("group") or [])
         check = partial(_check_names, columns=columns, by=by)
-        table = _read_csv(body, check) if kind == CSV else read_arrow(body, max_rows, check)
+        table = _read_csv(body, check) if kind == CSV else _read_arrow(body, max_rows, check)
         found = _table_columns(table, columns, by, query, max_rows)
     missing = [name for name in columns.required if found.get(name) is None]
     if missing:
@@ -120,7 +120,7 @@ def _check_column(name: str, value: Any, max_rows: int) -> None:
     if not isinstance(value, list):
         raise InputError(Argument(name) + " must be a value or a list of values; got an object.")
     if len(value) > max_rows:
-        raise too_many(len(value), max_rows)
+        raise _too_many(len(value), max_rows)
     for row, cell in enumerate(value):
         inner = cell if isinstance(cell, list) and name == "p" else [cell]
         if not all(isinstance(each, _SCALARS) for each in inner):
@@ -140,7 +140,7 @@ def _matrix(rows: list[list[Any]]) -> Any:
         raise InputError(Argument("p") + " must hold numbers from 0 to 1.") from error
 
 
-def too_many(n_rows: int, max_rows: int) -> ServiceProblem:
+def _too_many(n_rows: int, max_rows: int) -> ServiceProblem:
     """Return the problem of a body with too many rows."""
     return ServiceProblem(413, f"A request must have at most {max_rows:,} rows; got {n_rows:,}. Send it in parts.")
 
@@ -214,7 +214,7 @@ def _table_columns(
 ) -> dict[str, Any]:
     """Return the columns of a table by name, and the constants of the query."""
     if table.num_rows > max_rows:
-        raise too_many(table.num_rows, max_rows)
+        raise _too_many(table.num_rows, max_rows)
     found: dict[str, Any] = {name: query.get(name) for name in (*columns.constants, "time")}
     if by:
         found["group"] = table.column(by[0]) if len(by) == 1 else {name: table.column(name) for name in by}
@@ -230,7 +230,7 @@ _MOST_BYTES = 2**26  # of a column of text after its dictionary is resolved
 _RECORD_BATCH, _DICTIONARY_BATCH = 3, 2
 
 
-def read_arrow(body: bytes, max_rows: int, check_names: Callable[[list[str]], None]) -> Any:
+def _read_arrow(body: bytes, max_rows: int, check_names: Callable[[list[str]], None]) -> Any:
     """Return a body in the format of Arrow streams as a table; `check_names` gets the names of its columns first.
 
     Only plain columns are read: numbers, booleans, text, times, and dictionaries of text. Compressed buffers, nested

@@ -5,12 +5,11 @@ import binascii
 import hashlib
 import hmac
 import http.client
-import ssl
 import time
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from calibrant._support.addresses import is_loopback
+from calibrant._support.addresses import is_loopback, open_connection
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor.service.notifications import Notification
 
@@ -69,7 +68,7 @@ class Webhook:
             "webhook-signature": sign(self.secret, notification.id, moment, body),
         }
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection = self._connect()
+        connection = open_connection(parts, _SECONDS)
         try:
             connection.request("POST", path, body, headers)
             status = connection.getresponse().status
@@ -79,14 +78,6 @@ class Webhook:
             connection.close()
         if not 200 <= status < 300:
             raise WebhookError(f"the receiver answered with status {status}")
-
-    def _connect(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self.url)
-        assert parts.hostname is not None
-        if parts.scheme == "http":
-            return http.client.HTTPConnection(parts.hostname, parts.port, timeout=_SECONDS)
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=_SECONDS, context=context)
 
 
 def _key(secret: str) -> bytes:
