@@ -15,9 +15,8 @@ from calibrant.metrics import significance
 from calibrant.metrics.bins import PAVA, PAVABC, Bins, Edges, EqualWidth, Quantile
 from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import RejectionRate
-from calibrant.tables.partition import Partition
 from calibrant.tables.rows import Rows
-from calibrant.tables.score_table import ScoreTable, check_scores
+from calibrant.tables.score_table import Partition, ScoreTable, check_scores
 
 
 def as_published(metric: GCE, y_true: Any, y_prob: Any) -> Breakdown:

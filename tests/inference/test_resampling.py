@@ -31,8 +31,7 @@ from calibrant.inference.table_replicates import TableReplicates, bootstrap_samp
 from calibrant.metrics.losses import absolute_gap, max_distance, signed_gap
 from calibrant.metrics.metric import declare
 from calibrant.metrics.norms import sup, weighted_l1, weighted_mean
-from calibrant.tables.partition import BinTotals
-from calibrant.tables.score_table import event_squares, residual_variance
+from calibrant.tables.score_table import BinTotals, event_squares, residual_variance
 
 compiled_only = pytest.mark.skipif(
     _kernels.KERNEL != "compiled", reason=f"needs the compiled kernel; {_kernels.KERNEL} runs"

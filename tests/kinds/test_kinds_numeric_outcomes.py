@@ -11,7 +11,7 @@ from scipy import stats
 import calibrant as cb
 from calibrant import regression as rg
 from calibrant._support.errors import InputError
-from calibrant.forecasts.kinds import forecast_kind
+from calibrant.kinds.base import forecast_kind
 
 
 def evaluate(y, p=None, **options):

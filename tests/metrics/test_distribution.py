@@ -14,8 +14,8 @@ from scipy import integrate, stats
 import calibrant as cb
 from calibrant import regression as rg
 from calibrant._support.errors import CalibrantWarning, InputError
-from calibrant.forecasts.kinds import forecast_kind
 from calibrant.inference.regression.uniformity import ad_limit, ad_pvalue
+from calibrant.kinds.base import forecast_kind
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 

@@ -6,7 +6,6 @@ counts and decisions of both kernels are bitwise identical; sums of floating poi
 """
 
 from calibrant._kernels.interface import *  # noqa: F403
-from calibrant._kernels.scipy_binomial import binomial_pvalue as binomial_pvalue
 from calibrant._support.kernel_choice import choose_kernel, warn_of_failed_build
 
 KERNEL = choose_kernel()

@@ -28,7 +28,6 @@ from calibrant._kernels.reference import (
     venn_abers,
     window_distances,
 )
-from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.arrays import Floats, Ints, Weights
 from calibrant._support.workers import map_in_threads, thread_count
 
@@ -112,6 +111,8 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
 
     total, undecided = _joined(_share_bins(decide, start, score.size))
     if undecided.size:
+        from calibrant._kernels.scipy_binomial import binomial_pvalue
+
         bin_index = np.searchsorted(start, undecided, side="right") - 1
         reject = binomial_pvalue(bin_k[bin_index], bin_n[bin_index], score[undecided]) <= alpha
         np.add.at(total, bin_index[reject], n[undecided[reject]])

@@ -1,4 +1,4 @@
-"""Packages that load the module of a public name on first use (PEP 562), and the aliases of names that moved."""
+"""Names of packages and properties that are computed on first use, and the aliases of names that moved."""
 
 import sys
 import warnings
@@ -8,6 +8,28 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:  # importing calibrant loads no other module
     from calibrant._support.errors import MissingExtraError
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property as cached_property  # noqa: PLC0414  # a public name of this module
+else:
+
+    class cached_property:  # noqa: N801  # the name of Python's own
+        """A property that is computed once for each object; twice if two threads need it at the same time.
+
+        That of Python 3.11 has a lock: one thread at a time computes a property of a class.
+        """
+
+        def __init__(self, func):
+            self.func, self.__doc__ = func, func.__doc__
+
+        def __set_name__(self, owner, name):
+            self.attrname = name
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            value = instance.__dict__[self.attrname] = self.func(instance)
+            return value
 
 
 class LazyNames:

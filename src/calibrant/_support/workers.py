@@ -1,4 +1,4 @@
-"""Threads: how many this process may use, independent pieces of work in them, and properties that do not wait for them.
+"""Threads: how many this process may use, and independent pieces of work in them.
 
 Nothing else decides about threads: callers say how large their work is and who does it, and their results do not depend
 on the number of threads.
@@ -37,34 +37,6 @@ _STARTED_PER_THREAD = 4
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _LONGEST_WAIT = 0.2  # seconds
-
-
-if sys.version_info >= (3, 12):
-    from functools import cached_property
-else:
-    from typing import Generic, overload
-
-    class cached_property(Generic[T]):  # noqa: N801  # the name of Python's own
-        """A property that is computed once for each object; twice if two threads need it at the same time.
-
-        That of Python 3.11 has a lock: one thread at a time computes a property of a class.
-        """
-
-        def __init__(self, func: Callable[[Any], T]) -> None:
-            self.func, self.__doc__ = func, func.__doc__
-
-        def __set_name__(self, owner: type, name: str) -> None:
-            self.attrname = name
-
-        @overload
-        def __get__(self, instance: None, owner: type | None = None) -> "cached_property[T]": ...
-        @overload
-        def __get__(self, instance: object, owner: type | None = None) -> T: ...
-        def __get__(self, instance: object | None, owner: type | None = None) -> "cached_property[T] | T":
-            if instance is None:
-                return self
-            value = instance.__dict__[self.attrname] = self.func(instance)
-            return value
 
 
 def available_cores() -> int:

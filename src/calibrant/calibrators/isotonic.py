@@ -11,8 +11,7 @@ from calibrant._support.errors import InputError
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.metrics.bins import PAVA, Quantile
-from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import Partition, ScoreTable
 
 __all__ = ["BinningAverage", "Isotonic", "VennAbers"]
 

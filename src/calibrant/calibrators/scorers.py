@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column
 from calibrant._support.errors import InputError, nearest
-from calibrant.forecasts.distributions import Gaussian
+from calibrant.forecasts.distributions import Gaussian, is_frozen
 from calibrant.forecasts.forecast_table import ForecastTable
-from calibrant.forecasts.kinds import forecast_kind
 from calibrant.forecasts.predictions import Point
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import METRICS, MetricLike, as_metric
 from calibrant.tables.mean_table import MeanTable
+from calibrant.tables.rows import declared_kind
 from calibrant.tables.score_table import ScoreTable, read_score_table
 
 __all__ = ["MetricScorer", "Scorers", "scorers"]
@@ -192,7 +192,7 @@ def _of_distribution(metric: Any, estimator: Any, X: Any, y: Column, options: di
         forecast: Any = Gaussian(*estimator.predict(X, return_std=True))
     else:
         forecast = estimator.predict(X)
-    if isinstance(forecast, np.ndarray) or forecast_kind(y, forecast) != declared(metric, "kind"):
+    if not is_frozen(forecast) and declared_kind(forecast) != declared(metric, "kind"):
         raise InputError(
             f"estimator must predict distributions for {metric.name}; got {type(forecast).__name__} from its predict.",
             hint="Its predict takes return_std, or returns Gaussian, Quantiles or Samples.",

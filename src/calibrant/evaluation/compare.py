@@ -7,8 +7,7 @@ from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.evaluate import check_options, check_settings, evaluate_rows
-from calibrant.forecasts.kinds import forecast_kind
-from calibrant.kinds.base import Kind, kind_of
+from calibrant.kinds.base import Kind, forecast_kind, kind_of
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.results.comparison import Comparison

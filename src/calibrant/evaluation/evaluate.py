@@ -17,11 +17,10 @@ from calibrant._support.workers import (
     Submit,
     map_groups,
 )
-from calibrant.forecasts.kinds import forecast_kind
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.resampling import check_resamples
-from calibrant.kinds.base import FEWER_RESAMPLES, Defaults, Kind, kind_of
+from calibrant.kinds.base import FEWER_RESAMPLES, Defaults, Kind, forecast_kind, kind_of
 from calibrant.kinds.grouped_sample import GroupedSample, S
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.costs import Cost

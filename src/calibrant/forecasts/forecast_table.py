@@ -10,14 +10,15 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, Note, warn_notes
 from calibrant.forecasts.distributions import Frozen, is_frozen
+from calibrant.forecasts.protocol import Forecast
 from calibrant.tables.mean_table import ONE_COLUMN
-from calibrant.tables.rows import Missing, Rows, TableReader
+from calibrant.tables.rows import Missing, Rows, TableReader, declared_kind
 
 
 def as_forecast(forecast: Any, rows: int | None = None) -> Any:
     """Return the forecast; frozen distributions of scipy are wrapped, and one row is repeated for all outcomes."""
     found = Frozen(forecast, rows) if is_frozen(forecast) else forecast
-    if getattr(found, "kind", None) != "distribution":
+    if declared_kind(found) != Forecast.kind:
         raise InputError(
             f"forecast must be Gaussian, Quantiles, Samples or a frozen distribution of scipy.stats; got "
             f"{type(forecast).__name__}.",

@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant._support.workers import cached_property
+from calibrant._support.lazy import cached_property
 from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, as_levels, pinball_losses
 from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.forecasts.protocol import Forecast

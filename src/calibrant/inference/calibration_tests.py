@@ -26,9 +26,8 @@ from calibrant.metrics.bins import Bins, Quantile, check_bins
 from calibrant.metrics.calibration_errors import ecce
 from calibrant.metrics.log_odds import Logits
 from calibrant.results.verdict import TestResult
-from calibrant.tables.partition import Partition
 from calibrant.tables.rows import RowOptions
-from calibrant.tables.score_table import ScoreTable, read_score_table
+from calibrant.tables.score_table import Partition, ScoreTable, read_score_table
 
 __all__ = ["TESTS_OF_FITS", "TESTS_OF_SUMS", "ecce_test", "hosmer_lemeshow", "slope_intercept_test", "spiegelhalter"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._support.arrays import Floats, Ints
+from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import EPS
-from calibrant._support.workers import cached_property
 from calibrant.inference.paired_rows import PairedRows, check_clusters
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import chdtr, chdtri, fdtri, ncfdtr, ndtr
 
 from calibrant._support.arrays import Floats, read_only
+from calibrant._support.lazy import cached_property
 from calibrant._support.roots import find_root
-from calibrant._support.workers import cached_property
 from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.residual_tests import covariance_traces

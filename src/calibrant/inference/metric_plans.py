@@ -15,8 +15,7 @@ from calibrant.inference.resampling import metric_values
 from calibrant.metrics.bins import PAVA, PAVABC, Quantile
 from calibrant.metrics.losses import RejectionRate
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
-from calibrant.tables.partition import BinTotals, Partition
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import BinTotals, Partition, ScoreTable
 
 __all__ = ["MetricPlan", "Reader", "Sizes"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Floats, Ints, Weights, dot, in_pieces
-from calibrant._support.workers import cached_property
+from calibrant._support.lazy import cached_property
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.paired_rows import PairedRows

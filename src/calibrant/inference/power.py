@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._kernels import binomial_pvalue
+from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints
 from calibrant._support.errors import InputError, check_count, check_share
 from calibrant._support.formatting import round_up
+from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import plain
 from calibrant._support.roots import find_root, first_integer
-from calibrant._support.workers import cached_property
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, SMALLEST_PROBABILITY
 from calibrant.inference.tails import noncentral_chi2_cdf
 from calibrant.metrics.bins import EqualInformation, information_bins

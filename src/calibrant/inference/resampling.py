@@ -17,11 +17,12 @@ from numpy.random import SeedSequence
 from calibrant import _kernels
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Argument, InputError, Note, check_resample_count, join_notes
+from calibrant._support.lazy import cached_property
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import Stream, Streams, stream_key
-from calibrant._support.workers import cached_property, map_in_threads, thread_count
+from calibrant._support.workers import map_in_threads, thread_count
 from calibrant.metrics.metric import Metric, declared, has_bins
-from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import Partition
 
 __all__ = [
     "PURPOSES",

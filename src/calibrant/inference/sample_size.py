@@ -12,10 +12,10 @@ import numpy as np
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, check_share, is_number
 from calibrant._support.formatting import round_up
+from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import expit
 from calibrant._support.plain_data import plain
 from calibrant._support.roots import first_integer
-from calibrant._support.workers import cached_property
 from calibrant.inference.binary_components import MIN_EVENTS
 from calibrant.inference.design import fine_bin_count
 from calibrant.inference.power import MOST_ROWS, information_needed, table_of_scores

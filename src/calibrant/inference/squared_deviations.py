@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant._support.arrays import Floats, Ints, dot
-from calibrant._support.workers import cached_property
+from calibrant._support.lazy import cached_property
 from calibrant.inference.paired import PairedDifference
 
 __all__ = ["CellErrors", "SampledRows", "SquaredDeviation", "cell_deviation", "deviation_difference", "share_deviation"]

@@ -31,8 +31,7 @@ from calibrant.inference.paired_rows import PairedRows, compact
 from calibrant.inference.resampling import PURPOSES, ReplicateValues, metric_values, one_by_one, replicate_blocks
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.metric import Metric, declared
-from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable, event_squares, residual_variance
+from calibrant.tables.score_table import Partition, ScoreTable, event_squares, residual_variance
 
 __all__ = [
     "PoissonRows",

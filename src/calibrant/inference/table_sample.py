@@ -9,7 +9,8 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Bools
-from calibrant._support.workers import Submit, cached_property, thread_count
+from calibrant._support.lazy import cached_property
+from calibrant._support.workers import Submit, thread_count
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.paired_rows import MIN_CLUSTERS, PairedRows
@@ -23,9 +24,9 @@ from calibrant.inference.table_replicates import (
     signed_null,
 )
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
-from calibrant.tables.partition import Partition
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import (
+    Partition,
     ScoreTable,
     bernoulli_variance,
     check_scores,

@@ -260,7 +260,7 @@ def calibration_artifacts(*, name: str = "calibration", **options: Any) -> Calla
 
     def calibration(eval_df: Any, builtin_metrics: Any, artifacts_dir: str) -> dict[str, Any]:
         from calibrant.evaluation.evaluate import evaluate
-        from calibrant.forecasts.kinds import forecast_kind
+        from calibrant.kinds.base import forecast_kind
 
         y, p = np.asarray(eval_df["target"]), np.asarray(eval_df["prediction"])
         _refuse_labels(p, forecast_kind(y, p))

@@ -28,7 +28,16 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["FEWER_RESAMPLES", "KINDS", "ROW_OPTIONS", "Defaults", "Kind", "kind_of", "named_columns_kind"]
+__all__ = [
+    "FEWER_RESAMPLES",
+    "KINDS",
+    "ROW_OPTIONS",
+    "Defaults",
+    "Kind",
+    "forecast_kind",
+    "kind_of",
+    "named_columns_kind",
+]
 
 ROW_OPTIONS = ("sample_weight", "frequency", "missing")
 # The default number of replicates where each is slow.
@@ -37,9 +46,20 @@ FEWER_RESAMPLES = 99
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of forecast: its name, and the modules of its folder."""
+    """One kind of forecast: its name, and the modules of its folder.
+
+    Attributes
+    ----------
+    name : str
+    dimensions : int, optional
+        Number of dimensions of an array that is such a forecast; forecasts of other kinds have a type that declares it.
+    foreign : tuple of str
+        Attributes by which such a forecast of another library is recognised.
+    """
 
     name: str
+    dimensions: int | None = None
+    foreign: tuple[str, ...] = ()
 
     def __getattr__(self, module: str) -> Any:
         """Return a module of the folder, such as ``kind.figures``."""
@@ -52,7 +72,17 @@ class Kind:
         return find_spec(f"calibrant.kinds.{self.name}.{module}") is not None
 
 
-KINDS = {name: Kind(name) for name in ("binary", "multiclass", "ordinal", "labels", "point", "distribution")}
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("binary", dimensions=1),
+        Kind("multiclass", dimensions=2),
+        Kind("ordinal"),
+        Kind("labels"),
+        Kind("point"),
+        Kind("distribution", foreign=("dist", "args", "kwds", "ppf")),  # frozen distributions of scipy.stats
+    )
+}
 
 
 def kind_of(name: str) -> Kind:
@@ -88,6 +118,38 @@ class Defaults:
     takes_absolute_margin: bool = False
     options: tuple[str, ...] = ROW_OPTIONS
     resamples_groups: bool = True
+
+
+def forecast_kind(y_true: Any, forecast: Any) -> str:
+    """Return the kind of a forecast: declared by its type, or given by its dimensions; values are not looked at.
+
+    One table in the place of outcomes and forecast declares its kind too.
+
+    >>> forecast_kind([0, 1], [0.2, 0.7]), forecast_kind([0, 1], [[0.8, 0.2], [0.3, 0.7]])
+    ('binary', 'multiclass')
+    """
+    from calibrant.tables.rows import declared_kind
+
+    for given in (forecast, y_true):
+        declared = declared_kind(given)
+        if declared in KINDS:
+            return declared
+    dimensions = 2 if _has_several_columns(forecast) else 1
+    foreign = (kind for kind in KINDS.values() if kind.foreign and all(hasattr(forecast, a) for a in kind.foreign))
+    arrays = (kind for kind in KINDS.values() if kind.dimensions == dimensions)
+    return next(foreign, next(arrays)).name
+
+
+def _has_several_columns(forecast: Any) -> bool:
+    import numpy as np
+
+    if hasattr(type(forecast), "columns"):
+        return len(forecast.columns) > 1
+    try:
+        shape = np.shape(forecast)
+    except ValueError:  # rows of unequal length: the reader states the error
+        return False
+    return len(shape) == 2 and shape[1] > 1
 
 
 def named_columns_kind(forecast: Any) -> str:

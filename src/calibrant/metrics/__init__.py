@@ -29,7 +29,7 @@ _lazy = _LazyNames(
         "metrics.registry": "METRICS as_metric as_metrics from_spec metric_names",
         "tables.class_table": "ClassTable ConfusionTable",
         "tables.collection": "Tables",
-        "tables.partition": "Partition",
+        "tables.score_table": "Partition",
     },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)

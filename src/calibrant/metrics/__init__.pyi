@@ -90,8 +90,8 @@ from calibrant.tables.class_table import ClassTable as ClassTable
 from calibrant.tables.class_table import ConfusionTable as ConfusionTable
 from calibrant.tables.collection import Tables as Tables
 from calibrant.tables.mean_table import MeanTable
-from calibrant.tables.partition import Partition as Partition
 from calibrant.tables.rows import Missing
+from calibrant.tables.score_table import Partition as Partition
 from calibrant.tables.score_table import ScoreTable
 
 def ace(

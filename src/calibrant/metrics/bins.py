@@ -8,16 +8,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.arrays import Floats, Ints, Weights, in_pieces
 from calibrant._support.errors import Argument, InputError, is_number
-from calibrant.tables.mean_table import MeanPartition, MeanTable
-from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable, bernoulli_variance
+from calibrant.tables.score_table import Partition, ScoreTable, bernoulli_variance
+
+if TYPE_CHECKING:
+    from calibrant.tables.mean_table import MeanPartition, MeanTable
 
 __all__ = [
     "PAVA",
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
-MeanBins: TypeAlias = Callable[[MeanTable], MeanPartition]
+MeanBins: TypeAlias = Callable[["MeanTable"], "MeanPartition"]
 AnyBins = TypeVar("AnyBins", bound=Callable[..., Any])
 Cut_co = TypeVar("Cut_co", covariant=True)
 

@@ -153,7 +153,7 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
     ) -> None:
         super().__init__(**kwargs)
         self.metric = as_metric(metric)
-        if declared(self.metric, "kind") != "binary":
+        if declared(self.metric, "kind") != ScoreTable.kind:
             raise InputError(
                 Argument("metric") + f" must be a metric of probabilities of one event; got {self.metric.name}.",
                 value=metric,

@@ -10,8 +10,8 @@ from calibrant._support import logistic
 from calibrant._support.arrays import Column, Floats, Ints, Weights, in_pieces
 from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import line_html, short_repr
+from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import EPS, check_eps, expit, logit
-from calibrant._support.workers import cached_property
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.tables.rows import RowOptions

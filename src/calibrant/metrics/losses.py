@@ -49,7 +49,7 @@ from calibrant.metrics import significance
 from calibrant.metrics.costs import Cost, LinearCost, check_cost, evaluate_cost
 from calibrant.metrics.metric import declare
 from calibrant.metrics.significance import Test
-from calibrant.tables.partition import BinTotals, Partition
+from calibrant.tables.score_table import BinTotals, Partition
 
 __all__ = [
     "CostLoss",

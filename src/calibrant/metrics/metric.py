@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard, TypeV
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Note, warn_notes
 from calibrant._support.formatting import metric_key
-from calibrant.tables.partition import Partition
 from calibrant.tables.rows import RowOptions, TableReader
-from calibrant.tables.score_table import ScoreTable, plain_rows, read_score_table
+from calibrant.tables.score_table import Partition, ScoreTable, plain_rows, read_score_table
 
 Direction: TypeAlias = Literal["lower", "higher"] | float
 T = TypeVar("T", bound=Callable[..., Any])
@@ -117,7 +116,7 @@ class BinnedMetric(Metric, Protocol):
 
 _DEFAULTS = MappingProxyType(
     {
-        "kind": "binary",
+        "kind": ScoreTable.kind,
         "direction": "lower",
         "range": (-math.inf, math.inf),
         "has_null": True,
@@ -130,7 +129,7 @@ _DEFAULTS = MappingProxyType(
 )
 
 
-def declared(metric: Metric, name: str) -> Any:
+def declared(metric: Any, name: str) -> Any:
     """Return a property that a metric declares, or its default; see `Metric`.
 
     >>> from calibrant.metrics.proper_scores import Brier

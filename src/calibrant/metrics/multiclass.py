@@ -18,9 +18,8 @@ from calibrant._support.plain_data import label, number
 from calibrant.metrics.metric import BinnedMetric, Direction, Metric, MetricValue, declared, has_bins
 from calibrant.metrics.registry import MetricLike, as_metric, as_metrics
 from calibrant.tables.class_table import ClassProbabilities, ClassTable, count_top_label
-from calibrant.tables.partition import Partition
 from calibrant.tables.rows import Missing, Rows
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import Partition, ScoreTable
 
 # The value of other outcomes, or other weights, of the same predictions; None stands for those of the table.
 Measure: TypeAlias = Callable[[Ints | None, Weights | None], float]
@@ -289,7 +288,7 @@ class FromBinaryMetric(MulticlassMetric):
     prefix: ClassVar[str]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.metric, Metric) or getattr(self.metric, "kind", "binary") != "binary":
+        if not isinstance(self.metric, Metric) or declared(self.metric, "kind") != ScoreTable.kind:
             raise InputError(
                 Argument("metric") + f" must be a metric of probabilities of one event; got {self.metric!r}.",
                 value=self.metric,
@@ -516,7 +515,7 @@ def classwise(
 
 
 def _measure(metric: Metric, table: ScoreTable) -> MetricValue:
-    result = metric(table) if callable(metric) and declared(metric, "kind") == "binary" else None
+    result = metric(table) if callable(metric) and declared(metric, "kind") == ScoreTable.kind else None
     if isinstance(result, MetricValue):
         return result
     raise InputError(
@@ -588,7 +587,7 @@ def as_multiclass_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLik
     """
     found = as_metrics(metrics)
     objects: dict[str, Any] = {
-        name: metric if declared(metric, "kind") == "multiclass" else ClasswiseMetric(metric)
+        name: metric if declared(metric, "kind") == ClassTable.kind else ClasswiseMetric(metric)
         for name, metric in found.items()
     }
     return objects if isinstance(metrics, Mapping) else {metric.name: metric for metric in objects.values()}

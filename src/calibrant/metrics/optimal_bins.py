@@ -10,8 +10,7 @@ from calibrant._support.arrays import Floats, Weights
 from calibrant._support.errors import InputError, check_callable
 from calibrant.metrics.bins import PAVABC
 from calibrant.metrics.norms import weighted_mean
-from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import Partition, ScoreTable
 
 __all__ = ["EstimationError", "OptimalBins", "mean_within_error", "total_error", "variance"]
 

@@ -103,7 +103,7 @@ def metric_names(kind: str) -> list[str]:
     >>> metric_names("distribution")
     ['crps', 'nll', 'interval_score', 'coverage_error']
     """
-    return [name for name, cls in METRICS.items() if getattr(cls, "kind", "binary") == kind]
+    return [name for name, cls in METRICS.items() if declared(cls, "kind") == kind]
 
 
 def as_metric(metric: MetricLike, argument: str = "metric") -> Metric:

@@ -11,7 +11,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant import _kernels
 from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import InputError
 from calibrant.metrics.metric import declare
@@ -52,6 +51,8 @@ def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     >>> binomial([1, 5], [30, 10], [0.17, 0.5]).round(4)
     array([0.0491, 1.    ])
     """
+    from calibrant._kernels.scipy_binomial import binomial_pvalue
+
     k, n, p = _arguments(k, n, p)
     if (k != np.rint(k)).any() or (n != np.rint(n)).any():
         raise InputError(
@@ -60,7 +61,7 @@ def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
             argument="k",
         )
     flat = [np.ravel(a) for a in (k, n, p)]
-    pvalue = _kernels.binomial_pvalue(flat[0].astype(np.int64), flat[1].astype(np.int64), flat[2])
+    pvalue = binomial_pvalue(flat[0].astype(np.int64), flat[1].astype(np.int64), flat[2])
     return pvalue.reshape(p.shape)
 
 

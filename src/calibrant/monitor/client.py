@@ -15,8 +15,7 @@ import numpy as np
 
 from calibrant._support.addresses import is_loopback, open_connection
 from calibrant._support.errors import Argument, InputError
-from calibrant.forecasts.kinds import forecast_kind
-from calibrant.kinds.base import kind_of
+from calibrant.kinds.base import forecast_kind, kind_of
 from calibrant.monitor.observations import NO_GROUP, Outcomes, Predictions, check_name, group_label, read_groups
 from calibrant.monitor.status import Alarm, Receipt
 from calibrant.monitor.time_windows import read_time, read_times, to_datetime

@@ -12,9 +12,8 @@ import sqlalchemy as sa
 
 from calibrant._support.errors import Argument, InputError, check_option, check_share
 from calibrant._support.plain_data import has_type
-from calibrant.forecasts.kinds import forecast_kind
 from calibrant.inference.sequential.e_processes import EProcess
-from calibrant.kinds.base import KINDS, kind_of
+from calibrant.kinds.base import KINDS, forecast_kind, kind_of
 from calibrant.kinds.event_rows import EventRows, Windows
 from calibrant.monitor import schema
 from calibrant.monitor.observations import NO_EVENT, check_text, group_key

@@ -21,9 +21,8 @@ from calibrant.plots import canvas
 from calibrant.plots.display import ScoreDisplay, check_breakdown, named_results, stacked
 from calibrant.plots.probability_axes import Axis, Scale, quantile
 from calibrant.results.text import bins_text
-from calibrant.tables.partition import Partition
 from calibrant.tables.rows import RowOptions
-from calibrant.tables.score_table import read_score_table
+from calibrant.tables.score_table import Partition, read_score_table
 
 __all__ = ["BinningDisplay"]
 

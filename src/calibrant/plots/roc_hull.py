@@ -18,9 +18,8 @@ from calibrant.metrics.proper_scores import AUC
 from calibrant.plots import canvas
 from calibrant.plots.display import TableDisplay
 from calibrant.results.text import rows_text
-from calibrant.tables.partition import Partition
 from calibrant.tables.rows import RowOptions
-from calibrant.tables.score_table import ScoreTable, need_both_classes, read_score_table
+from calibrant.tables.score_table import Partition, ScoreTable, need_both_classes, read_score_table
 
 __all__ = ["RocHullDisplay"]
 

@@ -14,22 +14,20 @@ from matplotlib.path import Path
 from calibrant._support.arrays import Bools, Floats, Ints, true_runs
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
+from calibrant._support.lazy import cached_property
 from calibrant._support.random_streams import RandomState
-from calibrant._support.workers import cached_property
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.calibration_errors import TCE
-from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.gce import GCE, MAX_BINS, Breakdown, RejectionProfile, cells_per_bin
 from calibrant.metrics.losses import tests_scores
-from calibrant.metrics.rejection_profile import MAX_BINS, RejectionProfile, cells_per_bin
 from calibrant.metrics.significance import clopper_pearson
 from calibrant.plots import canvas
 from calibrant.plots.display import ScoreDisplay, check_breakdown
 from calibrant.plots.probability_axes import Axis, Panels, Scale, choose_scale, histogram_bars, quantile
 from calibrant.results.text import bins_text, rows_text
 from calibrant.results.uncertainty import Null
-from calibrant.tables.partition import Partition
 from calibrant.tables.rows import RowOptions
-from calibrant.tables.score_table import ScoreTable, read_score_table
+from calibrant.tables.score_table import Partition, ScoreTable, read_score_table
 
 __all__ = ["TestBasedReliabilityDisplay"]
 

@@ -21,7 +21,7 @@ _lazy = _LazyNames(
         "kinds.ordinal.details": "OrdinalDetails",
         "kinds.ordinal.verdict": "Threshold",
         "kinds.point.details": "PointDetails",
-        "metrics.rejection_profile": "RejectionProfile",
+        "metrics.gce": "RejectionProfile",
         "results.audit": "Audit MulticalibrationError Segment",
         "results.audit_conditions": "Condition",
         "results.comparison": "Comparison Difference",

@@ -14,7 +14,7 @@ from calibrant.kinds.multiclass.verdict import ClassDecision as ClassDecision
 from calibrant.kinds.ordinal.details import OrdinalDetails as OrdinalDetails
 from calibrant.kinds.ordinal.verdict import Threshold as Threshold
 from calibrant.kinds.point.details import PointDetails as PointDetails
-from calibrant.metrics.rejection_profile import RejectionProfile as RejectionProfile
+from calibrant.metrics.gce import RejectionProfile as RejectionProfile
 from calibrant.results.audit import Audit as Audit
 from calibrant.results.audit import MulticalibrationError as MulticalibrationError
 from calibrant.results.audit import Segment as Segment

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
+from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import frame_from_rows, plain
-from calibrant._support.workers import cached_property
 from calibrant.results.evaluation import SCHEMA_VERSION, Evaluation, to_json_text
 from calibrant.results.settings import Settings
 from calibrant.results.text import ResultText, rows_text

@@ -9,9 +9,9 @@ from typing import Any
 
 from calibrant._support.errors import Note
 from calibrant._support.formatting import ResultMapping, result_mapping
+from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
-from calibrant._support.workers import cached_property
 from calibrant.results import sentences
 from calibrant.results.details import Details
 from calibrant.results.settings import AbsoluteMargin, Settings

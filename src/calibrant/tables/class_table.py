@@ -11,7 +11,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights, read_only
 from calibrant._support.columns import CLIP_TOLERANCE, ColumnData
 from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.workers import cached_property
+from calibrant._support.lazy import cached_property
 from calibrant.tables.rows import Missing, Rows
 from calibrant.tables.score_table import ScoreTable, check_weights, count_tensors
 

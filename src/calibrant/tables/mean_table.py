@@ -10,7 +10,7 @@ from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints, Weights, read_only
 from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.workers import cached_property
+from calibrant._support.lazy import cached_property
 from calibrant.tables.rows import DROPPED, Missing, Rows, TableReader
 
 _MOST = 2**53  # rows are counted exactly up to this

@@ -13,8 +13,7 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
 from calibrant.evaluation.audit.features import COARSE_CODES, FeatureCodes, count_feature
 from calibrant.evaluation.audit.residual_blocks import AuditRows
-from calibrant.forecasts.kinds import forecast_kind
-from calibrant.kinds.base import Kind, kind_of
+from calibrant.kinds.base import Kind, forecast_kind, kind_of
 from calibrant.tables.rows import Rows, several_columns
 from calibrant.tables.score_table import ScoreTable
 

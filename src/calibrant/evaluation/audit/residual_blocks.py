@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from calibrant._support.arrays import Bools, Floats, Ints
-from calibrant._support.workers import cached_property
+from calibrant._support.lazy import cached_property
 from calibrant.evaluation.audit.features import Codes, FeatureCodes
 from calibrant.kinds.base import kind_of
 from calibrant.results.audit import ResidualTerms

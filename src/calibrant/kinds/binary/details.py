@@ -12,8 +12,9 @@ from numpy.random import SeedSequence
 from calibrant._support.arrays import Weights
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import format_pvalue, short_repr
+from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import plain
-from calibrant._support.workers import cached_property, run_together
+from calibrant._support.workers import run_together
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import TESTS_OF_FITS, TESTS_OF_SUMS, ecce_test
 from calibrant.inference.design import Design
@@ -23,11 +24,10 @@ from calibrant.kinds.log_odds import LogOddsDetails, LogOddsEstimate, consequenc
 from calibrant.metrics.bins import EqualInformation, Quantile
 from calibrant.metrics.calibration_errors import Ecce, ecce
 from calibrant.metrics.costs import LinearCost
-from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.gce import GCE, Breakdown, RejectionProfile
 from calibrant.metrics.losses import CostLoss, absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.proper_scores import CorpDecomposition, corp_decomposition
-from calibrant.metrics.rejection_profile import RejectionProfile
 from calibrant.results.sentences import headline
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.text import mean_score, n_rows, rows_text

@@ -38,7 +38,7 @@ from calibrant.results.comparison import (
 )
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
-from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import Partition
 
 __all__ = ["TERMS", "compare"]
 

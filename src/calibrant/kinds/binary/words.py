@@ -14,7 +14,7 @@ from calibrant.metrics.significance import clopper_pearson
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import groups_are_worse
 from calibrant.results.uncertainty import MetricResult
-from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import Partition
 
 _LEAST_ROWS = 30  # of a bin that a sentence is about
 # Rows of the rarer outcome: three parameters have a lower error than two from about 300 on, where the deviation is

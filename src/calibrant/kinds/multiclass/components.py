@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._support.arrays import Bools, Floats, Ints, dot, gram
-from calibrant._support.workers import cached_property
+from calibrant._support.lazy import cached_property
 from calibrant.inference.binary_components import IMPOSSIBLE, binary_components
 from calibrant.inference.design import Design
 from calibrant.inference.residual_tests import cluster_t_test, covariance_traces

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._support.arrays import Bools, Floats, Ints
-from calibrant._support.workers import cached_property
+from calibrant._support.lazy import cached_property
 from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import PairedRows, check_clusters
 from calibrant.tables.score_table import ScoreTable

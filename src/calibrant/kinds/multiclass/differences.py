@@ -10,8 +10,8 @@ from numpy.random import SeedSequence
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import InputError
+from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import expit
-from calibrant._support.workers import cached_property
 from calibrant.inference.paired import half_events
 from calibrant.inference.squared_deviations import (
     CellErrors,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._support.arrays import Bools, Floats
+from calibrant._support.lazy import cached_property
 from calibrant._support.roots import find_root
-from calibrant._support.workers import cached_property
 from calibrant.inference.residual_tests import covariance_traces
 from calibrant.kinds.multiclass.components import Cells
 

@@ -11,8 +11,8 @@ from numpy.random import Generator
 
 from calibrant import _kernels
 from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights
+from calibrant._support.lazy import cached_property
 from calibrant._support.random_streams import Stream, Streams
-from calibrant._support.workers import cached_property
 from calibrant.inference.paired_rows import check_clusters
 from calibrant.inference.resampling import ReplicateValues, Sample, largest_unseen_rate, one_by_one
 from calibrant.inference.table_replicates import TableReplicates, WeightedRows, weighted_values

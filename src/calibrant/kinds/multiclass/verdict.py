@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant._support.arrays import Bools, Floats, Ints
+from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import plain
-from calibrant._support.workers import cached_property
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, LogOddsDeviation
 from calibrant.inference.multiplicity import holm, join_tests

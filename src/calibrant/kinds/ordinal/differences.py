@@ -9,7 +9,7 @@ from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
-from calibrant._support.workers import cached_property
+from calibrant._support.lazy import cached_property
 from calibrant.inference.squared_deviations import SampledRows
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.differences import event_deviations
