@@ -1,6 +1,8 @@
 """Compiled kernel = reference kernel = row-by-row oracle, and every decision = scipy's."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import oracles
@@ -481,3 +483,10 @@ def test_values_are_encoded_in_order_of_appearance(rng, distinct):
     assert same((first, code), reference.encode(values, 20_000))
     assert _kernels.encode(values, first.size - 1) is None
     assert _kernels.encode(values, first.size) is not None
+
+
+@pytest.mark.skipif(_kernels.KERNEL != "compiled", reason="needs the compiled kernel")
+def test_the_compiled_kernel_calls_no_function_of_the_reference():
+    code = "import sys; from calibrant import _kernels; print([name for name in sys.modules if 'reference' in name])"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "calibrant._kernels.reference" not in child.stdout

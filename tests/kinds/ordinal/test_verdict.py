@@ -104,7 +104,7 @@ def test_the_ranked_probability_score_equals_an_independent_formula():
     rng = np.random.default_rng(0)
     proba, code = rng.dirichlet(np.ones(6), 300), rng.integers(0, 6, 300)
     weight = rng.random(300)
-    # Half the mean absolute difference of two classes less the mean distance to the outcome (Gneiting and Raftery 2007).
+    # Half the mean absolute difference of two classes less the mean distance to the outcome (Gneiting, Raftery 2007).
     distance = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
     losses = (proba * distance[code]).sum(axis=1) - np.einsum("ij,jk,ik->i", proba, distance, proba) / 2
     table = ClassTable(tuple(range(6)), proba, code)
