@@ -77,13 +77,13 @@ class Program:
         path = path if path.exists() else path.with_suffix("") / "__main__.py"
         return path.read_text(encoding="utf-8").split('"""')[1].splitlines()[0]
 
-    def run(self, options: Sequence[str] | None = None) -> int:
+    def run(self, options: Sequence[str] | None = None, *, keep_log: bool = True) -> int:
         """Run the program in a process of its own and return its exit code."""
         command = ["-W", "ignore", "-m", self.module, *(self.options if options is None else options)]
         print(" ".join(command[2:]), flush=True)
         command = [self._python(), *command]
         variables = {**os.environ, **self.variables}
-        if not self.log:
+        if not (self.log and keep_log):
             return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode
         with (
             (ROOT / self.log).open("a" if self.appends else "w", encoding="utf-8") as log,
@@ -148,5 +148,5 @@ def main(folder: str, programs: Mapping[str, Program], given: Sequence[str] | No
     except ValueError as error:
         parser.error(str(error))
     if arguments.check:
-        return max(program.run(program.check) for program in chosen if program.check)
+        return max(program.run(program.check, keep_log=False) for program in chosen if program.check)
     return max(program.run(options) for program in chosen)

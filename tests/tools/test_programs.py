@@ -105,6 +105,8 @@ def test_the_output_of_a_program_is_kept_in_its_log(tmp_path, monkeypatch, capfd
     assert [program.run(), program.run(["all"])] == [0, 0]
     assert (tmp_path / "log.txt").read_text() == "hello you\nhello all\n"
     assert "hello all" in capfd.readouterr().out
+    program.run(["none"], keep_log=False)
+    assert "none" not in (tmp_path / "log.txt").read_text()
 
 
 def test_environments_are_listed():

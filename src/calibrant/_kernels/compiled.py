@@ -19,7 +19,7 @@ from calibrant._kernels.interface import (
     poisson_shares,
     unit_poisson_shares,
 )
-from calibrant._kernels.reference import (
+from calibrant._kernels._core import (
     cumulative_extremes,
     free_memory,
     row_order,

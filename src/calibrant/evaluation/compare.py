@@ -154,9 +154,10 @@ def compare(
     def evaluate_model(y: Any, forecast: Any, **reading: Any) -> Evaluation:
         return evaluate_rows(kind, y, forecast, settings, seed, progress, n_resamples is None, **reading)
 
-    return kind.differences.compare(
+    comparison: Comparison = kind.differences.compare(
         y_true, named, settings, seed, evaluate=evaluate_model, cluster=cluster, progress=progress, **options
     )
+    return comparison
 
 
 def _check_models(forecasts: Any) -> dict[str, Any]:

@@ -71,8 +71,8 @@ class ComparisonTerms:
 class PairedTest(Protocol):
     """A test of the difference of two models on the same rows."""
 
-    value: float
-
+    @property
+    def value(self) -> float: ...
     @property
     def pvalue(self) -> float: ...
     def interval(self, level: float) -> tuple[float, float]: ...

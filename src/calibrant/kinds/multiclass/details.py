@@ -73,7 +73,7 @@ class MulticlassDetails(LogOddsDetails):
     labels: tuple[Any, ...]
     decompositions: dict[str, dict[str, float]]
     top_label: tuple[float, float]
-    rows_needed: int | None = None  # type: ignore[assignment]
+    rows_needed: int | None = None
 
     def classes_that(self, direction: str, alpha: float, factor: float = 1.0) -> tuple[int, ...]:
         """Return the classes for which "overestimates" or "underestimates" is shown.

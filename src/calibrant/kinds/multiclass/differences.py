@@ -117,7 +117,7 @@ class ProbabilityModels:
         tables = [ClassTable(self.labels, each.matrix, code) for each in rows.forecasts]
         given = (sampled.weight, sampled.weight is not None, sampled.cluster)
         deviations = [class_deviations(ClassRows(table.proba, code, *given), sampled) for table in tables]
-        scores = self.scores
+        scores: dict[str, Any] = self.scores
         losses = {name: [score.row_losses(table)(code) for table in tables] for name, score in scores.items()}
         return RowLosses(deviations, losses, {name: score.unit for name, score in scores.items()})
 

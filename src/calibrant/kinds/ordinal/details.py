@@ -62,7 +62,7 @@ class OrdinalDetails(LogOddsDetails):
     labels: tuple[Any, ...]
     decompositions: dict[str, dict[str, float]]
     mean_class: tuple[float, float]
-    rows_needed: int | None = None  # type: ignore[assignment]
+    rows_needed: int | None = None
 
     @property
     def classes(self) -> tuple[Threshold, ...]:

@@ -65,8 +65,9 @@ class _OrdinalModels:
         """The classes in their order, which all models share."""
         orders = {labels for _, labels in self._read.values()}
         if len(orders) > 1:
+            shown = " and ".join(map(str, map(list, orders)))
             raise InputError(
-                f"forecasts must have the same classes in the same order; got {' and '.join(map(str, map(list, orders)))}.",
+                f"forecasts must have the same classes in the same order; got {shown}.",
                 argument="forecasts",
             )
         return next(iter(orders))

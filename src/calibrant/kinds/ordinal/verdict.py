@@ -97,8 +97,8 @@ def decide(table: ClassTable, cluster: Any, *, margin: float, alpha: float, conf
     thresholds, weighted by information. Its limits are those of the thresholds, each at a level divided by their number
     (Bonferroni), so they hold for any dependence between them.
     """
-    weights = (table.weight, None) if table.importance else (None, table.weight)
-    rows = ClassRows.from_arrays(table.proba, table.code, *weights, cluster)
+    weight, frequency = (table.weight, None) if table.importance else (None, table.weight)
+    rows = ClassRows.from_arrays(table.proba, table.code, weight, frequency, cluster)
     cumulative = np.minimum(np.cumsum(rows.proba, axis=1, dtype=np.float64), 1.0)
     tests = [
         BinaryTests.from_design(rows.design(rows.code <= c, cumulative[:, c])[0]) for c in range(rows.n_classes - 1)
