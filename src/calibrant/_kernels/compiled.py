@@ -7,6 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._kernels import _core
+from calibrant._kernels._core import (
+    cumulative_extremes,
+    free_memory,
+    row_order,
+    row_squared_errors,
+    squared_errors,
+    venn_abers,
+    window_distances,
+)
 from calibrant._kernels.interface import (
     Bytes,
     Codes,
@@ -18,15 +27,6 @@ from calibrant._kernels.interface import (
     WeightedSums,
     poisson_shares,
     unit_poisson_shares,
-)
-from calibrant._kernels._core import (
-    cumulative_extremes,
-    free_memory,
-    row_order,
-    row_squared_errors,
-    squared_errors,
-    venn_abers,
-    window_distances,
 )
 from calibrant._support.arrays import Floats, Ints, Weights
 from calibrant._support.workers import map_in_threads, thread_count
