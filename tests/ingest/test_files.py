@@ -237,7 +237,7 @@ def test_no_row_is_counted_twice_when_a_later_file_is_bad(tmp_path):
 
 
 def test_too_many_rows_for_memory_are_refused_with_a_way_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("calibrant.ingest.counting.available_memory", lambda: 100_000)
+    monkeypatch.setattr("calibrant.ingest.memory.available_memory", lambda: 100_000)
     with pytest.raises(InputError, match=r"Pass resolution=2\*\*-20"):
         cb.scan(parquet(tmp_path), y="y", p="p")
     assert cb.scan(parquet(tmp_path), y="y", p="p", resolution=2**-20).size == ROWS
@@ -363,7 +363,7 @@ def test_rows_of_all_groups_count_for_memory_and_a_grid_needs_none(tmp_path, mon
     assert whole.total().n_dropped == expected.n_dropped
     real = cb.scan(parquet(tmp_path), y="y", p="p", sample_weight="v", resolution=2**-12)
     assert real.n == pytest.approx(cb.ScoreTable.from_arrays(Y, P, sample_weight=V).round(2**-12).n, rel=1e-12)
-    monkeypatch.setattr("calibrant.ingest.counting.available_memory", lambda: 400_000)
+    monkeypatch.setattr("calibrant.ingest.memory.available_memory", lambda: 400_000)
     with pytest.raises(InputError, match=r"Pass resolution=2\*\*-20"):
         cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day")
     assert cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day", resolution=2**-12).total().size == ROWS

@@ -46,7 +46,8 @@ class Evaluation:
     decision : Verdict
         The omnibus test and the size of the deviation, which decide the verdict.
     details : Details
-        Results that only this kind has: `BinaryDetails`, `MulticlassDetails`, `LabelsDetails`, `RegressionDetails`.
+        Results that only this kind has: `BinaryDetails`, `MulticlassDetails`, `OrdinalDetails`, `LabelsDetails`,
+        `PointDetails`, `DistributionDetails`.
     settings : Settings
     groups : mapping
         The evaluation of each group, by the values of `by`.

@@ -34,7 +34,7 @@ class Confusion:
 
     See Also
     --------
-    MulticlassDecision, ClassDecision
+    MulticlassDetails, ClassDecision
 
     Examples
     --------
