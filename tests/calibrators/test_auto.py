@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import calibrant as cb
-from calibrant.calibrators.auto import Candidate, Ranking
+from calibrant.calibrators.auto import Candidate, Ranking, _HeldOut
 from calibrant.inference.paired import stepdown_pvalues
 
 X, Y = make_classification(1500, n_informative=5, n_redundant=10, flip_y=0.1, weights=[0.7], random_state=0)
@@ -338,10 +338,10 @@ def test_the_best_significant_gain_is_chosen():
     shown = np.clip(truth + np.where(truth > 0.5, 0.05, -0.05), 0, 1)
     model = cb.AutoCalibrator(GaussianNB(), {"wild": cb.Platt(), "sure": cb.Beta()}, n_resamples=199)
     noisy = np.clip(truth + rng.normal(0, 0.02, 4000) * (rng.random(4000) < 0.02), 0, 1)
-    rows = type("Rows", (), {"code": y, "classes": np.array([0, 1]), "weight": None, "split_params": {}})
     scored = {"uncalibrated": shown, "wild": noisy, "sure": truth}
     scored = {name: np.column_stack([1 - q, q]) for name, q in scored.items()}
-    ranking = model._rank(scored, rows, np.arange(4000), {}, cb.METRICS["brier"](), 1.0)
+    held_out = _HeldOut(scored, {}, y, 2, None, None)
+    ranking = model._rank(held_out, cb.METRICS["brier"](), 1.0)
     sure = [c for c in ranking.candidates if c.gain > 0 and c.pvalue <= 0.05]
     assert ranking.chosen == min(sure, key=lambda c: c.value).name
 

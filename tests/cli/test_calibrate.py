@@ -93,7 +93,8 @@ def test_the_methods_are_all_calibrators():
     known = {**cb.CALIBRATORS, **{f"{name} of points": each for name, each in RECALIBRATORS.items()}}
     for kind, names in METHODS.items():
         expected = {name.removesuffix(" of points") for name, each in known.items() if each.kind == kind}
-        assert set(names) - {"auto"} == expected
+        # Calibrators of class probabilities take those of ordered classes too.
+        assert set(names) - {"auto"} == (expected or set(names) & set(METHODS["multiclass"]))
 
 
 def test_auto_chooses_a_calibrator_that_improves_the_scores(scores, call):
@@ -217,7 +218,7 @@ def test_rows_with_missing_values_are_dropped_before_a_fit(here, call):
         ("-y animal --class-score p_* --method platt", "--method must be one of softmax_temperature, vector"),
         ("-y animal --class-score p_* --class-score sharp_*", "fit needs one forecast; got 2."),
         ("-y price --point high --point right", "fit needs one forecast; got 2."),
-        ("-y price", "--score, --class-score or --point must be given; got none of them."),
+        ("-y price", "--score, --class-score, --ordinal-score or --point must be given; got none of them."),
         ("-y price --mean right --sd sd", "No such option"),
     ],
 )
@@ -404,7 +405,7 @@ def test_a_missing_class_probability_gives_missing_ones(here, call):
         ),
         ("--class-score sum_*", "The class probabilities in new.csv must sum to 1 in each row; row 1 has 1.5."),
         ("--class-score z_*", "--class-score must match columns; 'z_*' matches none of 'p_ant'"),
-        ("", "--score, --class-score or --point must be given; got none of them."),
+        ("", "--score, --class-score, --ordinal-score or --point must be given; got none of them."),
     ],
 )
 def test_class_probabilities_that_do_not_fit_are_errors(forecasts, call, options, words):

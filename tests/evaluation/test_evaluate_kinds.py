@@ -171,7 +171,7 @@ def test_default_margins_and_resamples_are_those_of_the_documentation(forecasts,
 def test_many_class_probabilities_have_fewer_resamples(forecasts, monkeypatch):
     from calibrant.kinds.multiclass import sample as multiclass_sample
 
-    monkeypatch.setattr(multiclass_sample, "_MANY", 600)
+    monkeypatch.setattr(multiclass_sample, "MANY_PROBABILITIES", 600)
     y, proba = (column[:201] for column in forecasts["multiclass"])
     metrics = ["brier"]
     assert cb.evaluate(y, proba, metrics=metrics).settings.n_resamples == 99

@@ -109,7 +109,7 @@ def test_all_forms_give_the_same_scorer_and_ranking():
 def test_scoring_by_a_cost_in_any_form_adds_the_cost_aware_calibrators():
     pytest.importorskip("sklearn")
     for form in forms("ecc"):
-        candidates = cb.AutoCalibrator(None, scoring=form)._candidates("predict_proba", 2)
+        candidates = cb.AutoCalibrator(None, scoring=form)._candidates("predict_proba", 2, as_metric(form))
         assert {"cats", "caps"} <= set(candidates)
 
 

@@ -35,4 +35,4 @@ cb.interval(cb.ece, y, p, missing="drop")
 cb.interval("ece", y, p, missing_rows="drop")  # type: ignore[call-arg]
 cb.null("ece", y, p, weights=y)  # type: ignore[call-arg]
 cb.equivalence("ece", y, p, margin=0.1, weights=y)  # type: ignore[call-arg]
-cb.slope_intercept(y, p, epss=1e-9)  # type: ignore[call-arg]
+cb.metrics.slope_intercept(y, p, epss=1e-9)  # type: ignore[call-arg]

@@ -37,7 +37,17 @@ Events: TypeAlias = Callable[[ClassTable], list[ClassEvent]]
 
 
 def each_class(table: ClassTable) -> list[ClassEvent]:
-    """Return for each class the event that it occurs."""
+    """Return for each class the event that it occurs.
+
+    Parameters
+    ----------
+    table : ClassTable
+        Class probabilities and the classes that occurred.
+
+    Returns
+    -------
+    list of ClassEvent
+    """
 
     def occurs(c: int) -> Callable[[Any], Bools]:
         return lambda codes: codes == c
@@ -46,7 +56,17 @@ def each_class(table: ClassTable) -> list[ClassEvent]:
 
 
 def _top_label_event(table: ClassTable) -> list[ClassEvent]:
-    """Return the event that the most probable class of a row occurs."""
+    """Return the event that the most probable class of a row occurs.
+
+    Parameters
+    ----------
+    table : ClassTable
+        Class probabilities and the classes that occurred.
+
+    Returns
+    -------
+    list of ClassEvent
+    """
     best = table.best.astype(np.int32)
     return [ClassEvent(lambda codes: codes == best, table.confidence)]
 

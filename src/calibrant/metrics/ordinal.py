@@ -31,7 +31,17 @@ def cumulative_probabilities(table: ClassTable) -> Floats:
 
 
 def thresholds(table: ClassTable) -> list[ClassEvent]:
-    """Return for each class but the highest the event that it or a lower one occurs."""
+    """Return for each class but the highest the event that it or a lower one occurs.
+
+    Parameters
+    ----------
+    table : ClassTable
+        Class probabilities and the classes that occurred.
+
+    Returns
+    -------
+    list of ClassEvent
+    """
 
     def occurs(c: int) -> Callable[[Any], Any]:
         return lambda codes: codes <= c
@@ -135,7 +145,7 @@ class RPS(MulticlassMetric):
 
 def rps(
     y_true: Column,
-    y_prob: Any,
+    proba: Any,
     *,
     classes: Sequence[Any] | None = None,
     sample_weight: Column | None = None,
@@ -147,7 +157,7 @@ def rps(
     Parameters
     ----------
     y_true : column of labels
-    y_prob : array of shape (n, K), frame or Ordinal
+    proba : array of shape (n, K), frame or Ordinal
         Probability of each class; the columns are in the order of the classes.
     classes : sequence, optional
         The class of each column; by default the names of a frame's columns, else 0 to K - 1.
@@ -167,9 +177,9 @@ def rps(
     >>> round(rps([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), 2)
     0.46
     """
-    names = getattr(y_prob, "classes", None) if classes is None else classes
+    names = getattr(proba, "classes", None) if classes is None else classes
     options: dict[str, Any] = {"sample_weight": sample_weight, "frequency": frequency, "missing": missing}
-    table = ClassTable.from_arrays(y_true, getattr(y_prob, "proba", y_prob), classes=names, **options)
+    table = ClassTable.from_arrays(y_true, getattr(proba, "proba", proba), classes=names, **options)
     return RPS().value(table)
 
 

@@ -302,6 +302,8 @@ class Audit:
     alpha, confidence_level : float
     kind : str
         "binary", "multiclass" (the top label) or "point".
+    terms : ResidualTerms
+        How residuals of this kind are described.
     n_explained : int
         Number of significant rules that are left out because the segments before them explain their deviation.
     multicalibration_error : MulticalibrationError or None

@@ -224,12 +224,32 @@ class BinaryDetails(LogOddsDetails):
 
     @classmethod
     def without_estimate(cls, *measured: Any) -> "BinaryDetails":
-        """Return details whose estimate is given later, by `with_estimate`."""
+        """Return details whose estimate is given later, by `with_estimate`.
+
+        Parameters
+        ----------
+        *measured
+            The other fields in their order.
+
+        Returns
+        -------
+        BinaryDetails
+        """
         unknown: Any = None
         return cls(unknown, *measured)
 
     def with_estimate(self, estimate: LogOddsEstimate) -> "BinaryDetails":
-        """Return the details with the estimate, which is known later than others; what was computed is kept."""
+        """Return the details with the estimate, which is known later than others; what was computed is kept.
+
+        Parameters
+        ----------
+        estimate : LogOddsEstimate
+            The log-odds error.
+
+        Returns
+        -------
+        BinaryDetails
+        """
         details = copy(self)
         object.__setattr__(details, "estimate", estimate)
         return details

@@ -62,7 +62,19 @@ class ClassProportion:
         return "overestimates" if self.difference > 0 else "underestimates" if self.difference < 0 else ""
 
     def is_shown(self, alpha: float, factor: float = 1.0) -> bool:
-        """Return whether the difference is significant; `factor` adjusts the p-value further, for several groups."""
+        """Return whether the difference is significant.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        bool
+        """
         return self.adjusted_pvalue * factor <= alpha
 
 

@@ -75,7 +75,19 @@ class Threshold:
     side: str
 
     def direction(self, alpha: float, factor: float = 1.0) -> str:
-        """Return "overestimates" or "underestimates" if that is shown, else ''; `factor` adjusts for several groups."""
+        """Return "overestimates" or "underestimates" if that is shown, else ''.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        str
+        """
         return self.side if self.in_the_large * factor <= alpha else ""
 
 

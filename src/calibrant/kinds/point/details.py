@@ -28,6 +28,7 @@ class PointDetails(BoundedDetails):
     decomposition : MSEDecomposition
         CORP decomposition of the mean squared error.
     n_clusters : int or None
+
     See Also
     --------
     Evaluation, DistributionDetails, Verdict
