@@ -252,7 +252,7 @@ def test_the_report_is_written(forecasts, call):
     [
         (
             "-y price",
-            "--score, --class-score, --ordinal-score, --predicted-label, --point, --mean, --quantile or --sample must be",
+            "--score, --class-score, --ordinal-score, --predicted-label, --point, --mean, --quantile or --sample must",
         ),
         ("-y price --point right --score p_ant", "--score and --point must not be given together; got both."),
         ("-y price --mean right --sd sd --quantile 0.5=right", "--mean and --quantile must not be given together"),
