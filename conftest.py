@@ -25,7 +25,10 @@ NEEDS = {
     "calibrant._kernels._core": ("_kernels/compiled.py",),  # which a pure build does not have
     "pyarrow": ("ingest/frames.py", "monitor"),
     "duckdb": ("evaluation/audit/file_audit.py", "ingest/files.py"),
-    "matplotlib": ("plots", "report"),
+    "matplotlib": (
+        *("plots", "report", "evaluation/overview.py", "kinds/figures.py"),
+        *(f"kinds/{path.parent.name}/figures.py" for path in (ROOT / "src/calibrant/kinds").glob("*/figures.py")),
+    ),
     "torch": ("metrics/calibration_counter.py",),
     "sqlalchemy": ("monitor",),
     **dict.fromkeys(("starlette", "uvicorn", "prometheus_client"), ("monitor/service",)),
