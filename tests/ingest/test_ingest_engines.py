@@ -19,10 +19,14 @@ from calibrant.ingest.spark import WORKERS_OPTION
 from tests.export.fitted_maps import fitted_maps, new_rows
 from tests.export.row_numbers import MANY
 from tests.ingest import spark_driver
-from tests.ingest.test_frames import DATA, TABLE
 from tools import servers
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+for _library in ("pandas", "polars", "duckdb"):
+    pytest.importorskip(_library, reason=f"{_library} is not installed")
+
+from tests.ingest.test_frames import DATA, TABLE  # noqa: E402  # skips its module without these libraries
+
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
