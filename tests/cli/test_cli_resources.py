@@ -308,8 +308,10 @@ def time_to_stop(command, wait, number):
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     took = time.monotonic() - began
-    assert process.returncode in (128 + number, 0), err  # 0: it ended at the same moment
-    assert process.returncode == 0 or err.splitlines()[-1] == "calibrant: interrupted"
+    # Complete at the same moment: 0, or ended by SIGTERM while Python closed, which a shell reports as 143 too.
+    is_complete = process.returncode in (0, -signal.SIGTERM)
+    assert is_complete or process.returncode == 128 + number, err
+    assert is_complete or err.splitlines()[-1] == "calibrant: interrupted"
     assert "Traceback" not in err
     return took
 
