@@ -1,7 +1,5 @@
 """Versions of the package and its dependencies, for bug reports."""
 
-__all__ = ["__version__", "show_versions"]
-
 # The build reads it here: asking for the metadata of the installation would take longer than `calibrant --help`.
 __version__ = "0.2.0"
 

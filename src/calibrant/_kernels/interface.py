@@ -10,21 +10,6 @@ from numpy.typing import NDArray
 
 from calibrant._support.arrays import Floats, Ints, Weights
 
-__all__ = [
-    "Bytes",
-    "Codes",
-    "GroupTables",
-    "Order",
-    "Plan",
-    "ReplicateSums",
-    "TableSums",
-    "TestedBlocks",
-    "WeightedBlocks",
-    "WeightedSums",
-    "poisson_shares",
-    "unit_poisson_shares",
-]
-
 Bytes: TypeAlias = NDArray[np.uint8]
 Order: TypeAlias = NDArray[np.int32]
 # The number of the group of each row.

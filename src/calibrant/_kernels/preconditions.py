@@ -7,25 +7,6 @@ import numpy as np
 from calibrant._kernels.interface import Bytes, GroupTables, Order, Plan, TestedBlocks
 from calibrant._support.arrays import Floats, Ints, Weights
 
-__all__ = [
-    "check_bins",
-    "check_counts",
-    "check_edges",
-    "check_equal_widths",
-    "check_group_tables",
-    "check_groups",
-    "check_lengths",
-    "check_level",
-    "check_order",
-    "check_plan",
-    "check_scores",
-    "check_starts",
-    "check_sums",
-    "check_table",
-    "check_weighted_rows",
-    "require",
-]
-
 _MOST_ROWS = 2**32
 _WRONG_EVENTS = "k must lie between 0 and n"
 

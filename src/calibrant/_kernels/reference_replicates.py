@@ -29,17 +29,6 @@ from calibrant._kernels.preconditions import (
 from calibrant._kernels.reference import pava_bc, rejected
 from calibrant._support.arrays import Bools, Floats, Ints, Weights
 
-__all__ = [
-    "class_draws",
-    "draw",
-    "draws",
-    "poisson_draws",
-    "replicates",
-    "signed_sums",
-    "signs",
-    "weighted_replicates",
-]
-
 Words = NDArray[np.uint64]
 
 _ROWS, _TIES, _EXTRA, _SIGNS, _STREAMS = 0, 1, 2, 3, 4

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from calibrant._support.arrays import Floats, Ints
 
-__all__ = ["are_on_device", "count", "is_tensor", "is_valid", "runs", "to_host"]
-
 # Kinds of devices on which tensors are counted; those of other devices are copied to the host first.
 DEVICES = ("cuda",)
 _PART = 2**30  # rows that are sorted together: torch.unique on CUDA takes fewer than 2**31

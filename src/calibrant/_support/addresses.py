@@ -5,8 +5,6 @@ import ipaddress
 import ssl
 from urllib.parse import SplitResult
 
-__all__ = ["is_loopback", "open_connection"]
-
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address is loopback.

@@ -6,8 +6,6 @@ import sys
 import warnings
 from pathlib import Path
 
-__all__ = ["choose_kernel", "describe_kernel", "warn_of_failed_build"]
-
 _COMPILERS = ("c++", "g++", "clang++", "cl")
 
 

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Callable
 
-__all__ = ["find_root", "first_integer"]
-
 _MAX_STEPS = 100
 _RELATIVE = 4 * 2.0**-52  # four units in the last place
 

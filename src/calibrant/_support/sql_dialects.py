@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from calibrant._support.errors import Argument, InputError
 
-__all__ = ["DIALECTS", "Dialect", "get_dialect"]
-
 _DOUBLED = (("'", "''"),)
 _BACKSLASH_DOUBLED = (("\\", "\\\\"), ("'", "''"))
 _BACKSLASH = (("\\", "\\\\"), ("'", "\\'"))

@@ -35,8 +35,6 @@ from calibrant.metrics.proper_scores import LogLoss
 from calibrant.metrics.registry import MetricLike, as_metric
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["UNCALIBRATED", "AutoCalibrator", "Candidate", "Ranking"]
-
 UNCALIBRATED = "uncalibrated"
 
 

@@ -18,27 +18,6 @@ from calibrant._support.logistic import expit
 from calibrant.calibrators import maps
 from calibrant.tables.rows import several_columns
 
-__all__ = [
-    "Backend",
-    "BoostedLogOdds",
-    "CategoryCodes",
-    "Codes",
-    "Node",
-    "NumberCodes",
-    "TreeRound",
-    "TreeRows",
-    "TreeSettings",
-    "apply_codes",
-    "choose_backend",
-    "code_cuts",
-    "codes_from_dict",
-    "cuts_from_list",
-    "fit_codes",
-    "fit_round",
-    "mean_log_odds",
-    "rescaled",
-]
-
 MOST_BINS = 64  # of a column of numbers
 MOST_LABELS = 200  # of a column of categories; rarer ones share a code
 

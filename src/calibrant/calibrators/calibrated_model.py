@@ -23,8 +23,6 @@ from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.softmax_scaling import SoftmaxTemperature
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
 
-__all__ = ["CalibratedModel", "RecalibratedModel", "calibrator_for"]
-
 
 class CalibratedModel(models.ModelOnFeatures):
     """A classifier and a calibrator of its scores, fitted by cross-validation.

@@ -14,21 +14,6 @@ from calibrant._support.arrays import Floats, Ints
 from calibrant._support.errors import InputError, Note
 from calibrant.calibrators import maps
 
-__all__ = [
-    "Calibrator",
-    "PredictsClasses",
-    "are_labels",
-    "check_column_count",
-    "cross_fit",
-    "label_array",
-    "need_target",
-    "plain_labels",
-    "plain_notes",
-    "refuse_beside_table",
-    "restore_labels",
-    "restore_notes",
-]
-
 
 class Calibrator(BaseEstimator):  # type: ignore[misc]
     """The base of calibrators and recalibrators: estimators whose fit results in one map, ``map_``.

@@ -16,20 +16,6 @@ from calibrant._support.errors import InputError
 from calibrant._support.logistic import EPS, check_eps
 from calibrant.calibrators import maps
 
-__all__ = [
-    "CLASS_MAPS",
-    "ClassExpression",
-    "ClassMap",
-    "Coupling",
-    "Normalised",
-    "Softmax",
-    "TopLabel",
-    "chunks",
-    "log_probabilities",
-    "softmax",
-]
-
-
 DOMAINS = ("probability", "real")
 _COUPLING_STEPS = 100
 _LARGEST = 1e100  # sums of products of such numbers with logarithms are finite

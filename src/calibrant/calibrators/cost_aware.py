@@ -29,8 +29,6 @@ from calibrant.metrics.decision_costs import optimal_prediction
 from calibrant.metrics.proper_scores import Brier
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["CAPS", "CATS", "MetaCal"]
-
 _FEW = 8192  # distinct scores for comparing many candidates; more are merged with their neighbours
 _STARTS = 4  # number of candidates from which the search continues with all scores
 _SMALLEST_STEP = 1e-4

@@ -30,19 +30,6 @@ from calibrant.forecasts.transformed import (
     stretch,
 )
 
-__all__ = [
-    "NORMAL",
-    "DistributionMap",
-    "PITRecalibrator",
-    "QuantileForms",
-    "QuantileRecalibrator",
-    "VarianceScaling",
-    "WarpedMap",
-    "check_total",
-    "quantile_forms",
-    "total_weight",
-]
-
 NORMAL = ("mean", "sd")  # the columns of a normal forecast
 
 

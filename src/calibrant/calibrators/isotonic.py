@@ -13,8 +13,6 @@ from calibrant.calibrators.score_map import ScoreMap
 from calibrant.metrics.bins import PAVA, Quantile
 from calibrant.tables.score_table import Partition, ScoreTable
 
-__all__ = ["BinningAverage", "Isotonic", "VennAbers"]
-
 
 class Isotonic(ScoreMap):
     """Isotonic regression: the increasing step function with the least squared error.

@@ -19,8 +19,6 @@ from calibrant.calibrators.score_map import ScoreMap
 from calibrant.inference.event_rates import DOUBTFUL, EventRate, estimate_event_rate
 from calibrant.tables.score_table import ScoreTable, need_both_classes
 
-__all__ = ["Beta", "LogisticMap", "Platt", "PriorShift", "Temperature"]
-
 SEPARATED = "A threshold separates the two classes, so no finite slope is optimal; Platt's smoothed targets were used."
 
 

@@ -20,25 +20,6 @@ from calibrant._support.arrays import Floats, Ints, read_only
 from calibrant._support.errors import Argument, InputError, check_option
 from calibrant._support.logistic import EPS, check_eps, expit, logit
 
-__all__ = [
-    "MAPS",
-    "BetaMap",
-    "Cubic",
-    "Expression",
-    "Linear",
-    "Logistic",
-    "Map",
-    "Odds",
-    "QuantileShifts",
-    "Segments",
-    "Shifts",
-    "SinhArcsinh",
-    "Steps",
-    "from_dict",
-    "restrict",
-    "to_dict",
-]
-
 # "probability": numbers in [0, 1]; "real": any finite numbers. Values outside the domain are an InputError in Python,
 # NULL in SQL and NaN in ONNX.
 Domain: TypeAlias = Literal["probability", "real"]

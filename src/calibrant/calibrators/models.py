@@ -26,24 +26,6 @@ from calibrant.calibrators.calibrator import Calibrator, PredictsClasses, check_
 from calibrant.tables.class_table import ClassProbabilities
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "ModelOnFeatures",
-    "Responses",
-    "TrainingRows",
-    "apply_calibrator",
-    "class_columns",
-    "copy_features",
-    "fit_on",
-    "is_frozen",
-    "join_by_row",
-    "join_folds",
-    "model_of_scores",
-    "models_of_folds",
-    "out_of_fold",
-    "response",
-    "response_method",
-]
-
 
 class ModelOnFeatures(PredictsClasses, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The base of models on features: a fitted classifier and the calibrator of its scores, or None for none."""

@@ -32,8 +32,6 @@ from calibrant.calibrators.models import (
 )
 from calibrant.calibrators.score_map import two_classes
 
-__all__ = ["Multicalibrator", "slope_and_intercept", "split_rows"]
-
 MOST_SCALE = 2.0
 PATIENCE = 3  # rounds without a lower held-out loss
 _PRIOR = 1.0  # precision of slope and intercept around 1 and 0: the fit exists for separated classes too

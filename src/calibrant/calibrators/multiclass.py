@@ -28,8 +28,6 @@ from calibrant.calibrators.score_map import ScoreMap
 from calibrant.tables.class_table import ClassProbabilities
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["OneVsRest", "PairwiseCoupling", "ProbabilityMap", "Spline", "are_probabilities"]
-
 
 class ProbabilityMap(PredictsClasses, Calibrator):
     """A calibrator of class probabilities; a subclass fits its map in `_fit_rows`.

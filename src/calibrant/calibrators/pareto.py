@@ -20,8 +20,6 @@ from calibrant.forecasts.forecast_table import read_outcomes
 from calibrant.forecasts.transformed import need_scores, normal_scores
 from calibrant.inference.regression.uniformity import ad_pvalue
 
-__all__ = ["Front", "FrontPoint", "ParetoRecalibrator", "not_dominated"]
-
 Choice: TypeAlias = Literal["knee", "sharp", "calibrated"] | int
 
 

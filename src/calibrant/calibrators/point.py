@@ -31,15 +31,6 @@ from calibrant.metrics.point_costs import best_shifts, cost_by_bin, paid_by_row
 from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, need_rows
 
-__all__ = [
-    "CostRecalibrator",
-    "IsotonicRecalibrator",
-    "LinearRecalibrator",
-    "LocalRecalibrator",
-    "PointMap",
-    "TradeOff",
-]
-
 _MOST_KNOTS = 500
 _LEAST_GAP = 2e-4  # of the range of predictions
 

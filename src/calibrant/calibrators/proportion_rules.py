@@ -20,8 +20,6 @@ from calibrant.metrics.labels import Proportions
 from calibrant.tables.class_table import ClassProbabilities
 from calibrant.tables.rows import GROUP_HINT, Rows, group_columns, observed_groups
 
-__all__ = ["ProportionRule", "ProportionThreshold", "best_threshold", "best_weights"]
-
 # A threshold of the score of the second class, or a weight for each class.
 Rule: TypeAlias = "float | Floats"
 

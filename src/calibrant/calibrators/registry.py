@@ -20,8 +20,6 @@ from calibrant.calibrators.point import (
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.softmax_scaling import Dirichlet, MatrixScaling, SoftmaxTemperature, VectorScaling
 
-__all__ = ["CALIBRATORS", "RECALIBRATORS", "as_calibrator", "as_score_map"]
-
 # Of scores and of class probabilities: each class has a `kind`.
 CALIBRATORS: dict[str, type[ScoreMap] | type[ProbabilityMap]] = {
     "binning_average": BinningAverage,

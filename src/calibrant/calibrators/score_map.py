@@ -23,8 +23,6 @@ from calibrant.calibrators.calibrator import (
 from calibrant.metrics.log_odds import count_clipped
 from calibrant.tables.score_table import ScoreTable, count_any_scores
 
-__all__ = ["Identity", "ScoreMap"]
-
 _SEVERAL_CLASSES = "For several classes wrap the calibrator in calibrant.OneVsRest."
 
 

@@ -11,8 +11,6 @@ from calibrant._support.logistic import EPS, check_eps
 from calibrant.calibrators.class_maps import ClassMap, Softmax, chunks, log_probabilities, softmax
 from calibrant.calibrators.multiclass import ProbabilityMap
 
-__all__ = ["Dirichlet", "MatrixScaling", "SoftmaxTemperature", "VectorScaling"]
-
 
 class _SoftmaxScaling(ProbabilityMap):
     """Fits a map of kind `Softmax`, with weights of `_dimensions` dimensions, to log-probabilities."""

@@ -9,8 +9,6 @@ from calibrant._support.arrays import Floats, Ints
 from calibrant._support.errors import InputError
 from calibrant.calibrators.models import ModelOnFeatures, TrainingRows, fit_on, is_frozen
 
-__all__ = ["TreeSmoothing"]
-
 METHODS = ("m-estimate", "laplace", "curtailment")
 _EVENTS = 10  # b m of Zadrozny & Elkan, and the expected number of events of a node with enough rows
 

@@ -24,8 +24,6 @@ from calibrant.cli.options import (
 )
 from calibrant.kinds.forecast_columns import Fit, Model, columns_by_kind
 
-__all__ = ["METHODS", "apply", "export", "fit"]
-
 _FOLDS = 5
 _AUTO = "auto"
 # The methods of each kind that has calibrators, and the options of such forecasts.

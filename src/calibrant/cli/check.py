@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from calibrant.results.audit import Audit
     from calibrant.results.evaluation import Evaluation
 
-__all__ = ["Gate", "check", "junit_xml"]
-
 _STYLES = {"PASS": "bold green", "WARN": "bold yellow", "FAIL": "bold red"}
 _SHOWN_NOTES = ("missing", "zero_weight", "zero_frequency", "clipped")
 # XML 1.0 cannot contain these characters, not even escaped.

@@ -23,8 +23,6 @@ from calibrant._support.file_writing import temporary_writes, write_file
 if TYPE_CHECKING:
     from calibrant.ingest.formats import File
 
-__all__ = ["check_outputs", "check_sizes", "load_calibrator", "plain_files", "write_json", "write_text"]
-
 _CHUNK = 1 << 20
 _SUFFIXES = {"parquet": ".parquet", "csv": ".csv", "json": ".jsonl"}
 _STANDARD_INPUT = "standard input"

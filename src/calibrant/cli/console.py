@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from calibrant.results.comparison import Comparison
     from calibrant.results.evaluation import Evaluation
 
-__all__ = [
-    "console",
-    "diagram",
-    "line",
-    "print_audit",
-    "print_checksums",
-    "print_comparison",
-    "print_evaluation",
-    "print_results",
-    "verdict_style",
-]
-
 _WIDTH = 44  # of the diagram, in characters
 
 

@@ -15,8 +15,6 @@ from calibrant._support.file_writing import write_file
 from calibrant.cli.command_files import check_outputs
 from calibrant.cli.options import force_option
 
-__all__ = ["demo", "digit_scores"]
-
 _FILES = ("digits.csv", "past.csv", "new.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html")
 _GATE = ("--max-ece", "0.03")
 _STEPS = {

@@ -5,8 +5,6 @@ import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line and exit. A signal ends the process at once until a command runs, which removes its files.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from calibrant.results.audit import Audit
     from calibrant.results.evaluation import Evaluation
 
-__all__ = ["audit", "audit_files", "compare", "evaluate", "evaluate_files", "split_names"]
-
 _SAME_ROWS = "\n  Each forecast is evaluated on all rows that have it; `calibrant compare` compares on the same rows."
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from calibrant.tables.collection import Tables
     from calibrant.tables.rows import Missing
 
-__all__ = ["Source", "given_forecast", "take_settings"]
-
 _LEAST_READING_MEMORY = 64 * 2**20
 
 

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["watched_signals"]
-
 _CLEANING_SECONDS = 2.0  # in which further signals do not disturb the removal of temporary files
 _LOST_SECONDS = 3.0  # after which an interruption that no code handles was lost
 _FINALIZER_SECONDS = 0.05

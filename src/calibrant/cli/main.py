@@ -28,8 +28,6 @@ from calibrant._support.file_writing import SHORTAGES
 from calibrant._support.formatting import printable
 from calibrant.cli.interruptions import watched_signals
 
-__all__ = ["CommandGroup", "main", "run", "write_option"]
-
 SUCCESS, CHECK_FAILED, BAD_INPUT, INTERNAL_ERROR, OUT_OF_MEMORY = 0, 1, 2, 3, 4
 INTERRUPTED, CLOSED_PIPE = 130, 141  # as in a shell: 128 and the number of the signal
 

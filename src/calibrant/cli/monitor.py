@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from calibrant.monitor.model import Monitor
     from calibrant.monitor.status import Status
 
-__all__ = ["check_store", "command_line_user", "monitor", "parse_duration", "store_option"]
-
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 

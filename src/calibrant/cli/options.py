@@ -8,21 +8,6 @@ import click
 
 from calibrant.kinds.forecast_columns import ForecastColumns, columns_by_kind
 
-__all__ = [
-    "add_options",
-    "audit_options",
-    "evaluation_options",
-    "force_option",
-    "forecast_options",
-    "input_options",
-    "json_options",
-    "max_bytes_option",
-    "names_of_forecasts",
-    "parse_cost",
-    "report_options",
-    "threshold_options",
-]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

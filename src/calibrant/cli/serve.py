@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from calibrant.monitor.client import MonitorClient
     from calibrant.monitor.service.access_tokens import TokenBook
 
-__all__ = ["STORE", "run_monitor_demo", "serve"]
-
 
 @click.group(cls=CommandGroup, invoke_without_command=True)
 @click.option("--store", metavar="STORE", help="A SQLite file, or a URL such as postgresql+psycopg://user@host/db.")

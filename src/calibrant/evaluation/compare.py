@@ -15,8 +15,6 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Margin
 from calibrant.tables.rows import Missing
 
-__all__ = ["compare"]
-
 
 def compare(
     y_true: Column,

@@ -17,8 +17,6 @@ from calibrant.inference.paired_rows import PairedRows, check_clusters
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable, read_score_table
 
-__all__ = ["DecisionCurve", "decision_curve"]
-
 TREAT_ALL, TREAT_NONE = "treat all", "treat none"
 
 

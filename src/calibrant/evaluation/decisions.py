@@ -18,8 +18,6 @@ from calibrant.metrics.decision_costs import DecisionCost, bayes_threshold
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["DecisionResult", "Decisions", "as_models", "cost_threshold", "decisions"]
-
 
 @dataclass(frozen=True)
 class DecisionResult:

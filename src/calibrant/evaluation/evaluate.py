@@ -29,16 +29,6 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import AbsoluteMargin, Margin, Settings
 from calibrant.tables.rows import Missing
 
-__all__ = [
-    "adjust_groups",
-    "check_options",
-    "check_settings",
-    "evaluate",
-    "evaluate_groups",
-    "evaluate_rows",
-    "integer_seed",
-]
-
 _MOST_COMPLETE_GROUPS = 20
 
 

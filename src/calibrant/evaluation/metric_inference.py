@@ -20,8 +20,6 @@ from calibrant.results.uncertainty import Alternative, Equivalence, Interval, Nu
 from calibrant.results.verdict import TestResult
 from calibrant.tables.rows import RowOptions
 
-__all__ = ["consistency", "equivalence", "interval", "null", "read_sample"]
-
 
 def interval(
     metric: MetricLike,

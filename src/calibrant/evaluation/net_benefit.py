@@ -8,8 +8,6 @@ from calibrant._support.arrays import Floats, Ints
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.tables.score_table import ScoreTable, event_squares, row_squares
 
-__all__ = ["BenefitRows", "NetBenefit"]
-
 DEFAULT_STRATEGY = "the better of treating all and none"
 
 

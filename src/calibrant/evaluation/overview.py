@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from calibrant.plots.reliability import ReliabilityDisplay
     from calibrant.plots.tce_reliability import TestBasedReliabilityDisplay
 
-__all__ = ["ComparisonDisplay", "EvaluationDisplay"]
-
 _HEIGHT = 6.4  # of the panels of most kinds, in inches; the groups below them take about half of it
 
 

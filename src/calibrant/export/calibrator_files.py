@@ -20,8 +20,6 @@ from calibrant.calibrators.score_map import Identity
 from calibrant.metrics.gce import part_from_spec, part_to_spec
 from calibrant.versions import __version__
 
-__all__ = ["calibrator_from_dict", "calibrator_text", "calibrator_to_dict", "load", "save"]
-
 FORMAT = "calibrant calibrator"
 VERSION = 2
 _LARGEST = 2**28  # bytes; a map of six million steps is as large

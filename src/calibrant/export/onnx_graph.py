@@ -21,8 +21,6 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("to_onnx needs onnx", "onnx", name="onnx") from error
 
-__all__ = ["to_onnx"]
-
 _OPSET = 17
 _IR_VERSION = 8
 

@@ -23,8 +23,6 @@ from calibrant.ingest.formats import File, guess_format
 from calibrant.ingest.parquet_files import check_rows, parquet_errors
 from calibrant.ingest.text_files import csv_blocks, csv_cells, json_objects, line_blocks, parse_number, read_header
 
-__all__ = ["calibrate_file", "output_format"]
-
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".ndjson": "json"}
 _BATCH = 1 << 16
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from calibrant.calibrators.point import PointMap
     from calibrant.calibrators.score_map import ScoreMap
 
-__all__ = ["no_closed_form", "not_exported", "to_sql"]
-
-
 _FARTHEST = 700.0  # beyond it exp overflows; 1 / (1 + exp(-700)) is 1
 _LONGEST = 10**8  # characters of the expressions of all classes
 _SUM, _PRODUCT, _ATOM = range(3)  # how strongly the last operator of an expression binds

@@ -9,8 +9,6 @@ from numpy.random import Generator
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
 
-__all__ = ["INTERVAL_LEVELS", "Forecast", "row_positions", "select_rows"]
-
 F = TypeVar("F", bound="Forecast")
 
 # Levels of the central intervals that are reported where a forecast knows any.

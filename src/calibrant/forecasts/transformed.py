@@ -15,8 +15,6 @@ from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, as_l
 from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.forecasts.protocol import Forecast
 
-__all__ = ["Stretched", "Warped", "stretch"]
-
 _CHUNK = 1 << 22  # cells of an intermediate array
 _FARTHEST = 38.0  # normal scores beyond have no probability in a double
 

@@ -16,8 +16,6 @@ from calibrant.metrics.calibration_errors import ecce
 from calibrant.metrics.gce import Breakdown
 from calibrant.tables.score_table import ScoreTable, residual_variance
 
-__all__ = ["Band", "consistency_band", "cumulative_band"]
-
 
 @dataclass(frozen=True, eq=False)
 class Band:

@@ -20,8 +20,6 @@ from calibrant.metrics import log_odds
 from calibrant.results.verdict import TestResult
 from calibrant.tables.score_table import bernoulli_variance
 
-__all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components", "in_the_large_test"]
-
 IMPOSSIBLE, FINE_BINS = "impossible outcomes", "deviation over fine bins"
 
 # With fewer expected or observed events, or non-events, counts are tested by their binomial distribution.

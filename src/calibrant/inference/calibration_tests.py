@@ -29,8 +29,6 @@ from calibrant.results.verdict import TestResult
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import Partition, ScoreTable, read_score_table
 
-__all__ = ["TESTS_OF_FITS", "TESTS_OF_SUMS", "ecce_test", "hosmer_lemeshow", "slope_intercept_test", "spiegelhalter"]
-
 _RESAMPLES = 999
 
 

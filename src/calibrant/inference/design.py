@@ -14,8 +14,6 @@ from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import Logits, LogOddsBins, ScoreLogits
 from calibrant.tables.score_table import ScoreTable, bernoulli_variance, event_squares, row_squares, squared_residuals
 
-__all__ = ["MIN_WEIGHTED_EVENTS", "Design", "fine_bin_count"]
-
 _CLUSTERS_PER_BIN = 5
 # Least information per fine bin, and largest number of fine bins.
 _MIN_FINE_INFORMATION = 8

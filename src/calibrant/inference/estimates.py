@@ -8,8 +8,6 @@ from calibrant._support.arrays import Floats, Ints, dot, power_of_two
 from calibrant.results.uncertainty import Estimate
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["FEWEST_EQUAL", "from_error", "from_influence"]
-
 FEWEST_EQUAL = 5  # rows without variation that show that there is none
 
 

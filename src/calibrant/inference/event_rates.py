@@ -19,8 +19,6 @@ from calibrant.results.verdict import TestResult
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable, need_both_classes, read_score_table
 
-__all__ = ["EventRate", "EventRateMethod", "estimate_event_rate"]
-
 EventRateMethod: TypeAlias = Literal["em", "bbse"]
 
 _FEWEST_PER_BIN = 20

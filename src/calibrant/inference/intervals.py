@@ -34,24 +34,6 @@ from calibrant.inference.resampling import Replicates, Sample, largest_unseen_ra
 from calibrant.metrics.metric import Metric, declared, has_bins
 from calibrant.results.uncertainty import Alternative, Equivalence, Interval, Null
 
-__all__ = [
-    "METHODS",
-    "NULL_METHODS",
-    "bootstrap_metric",
-    "check_interval",
-    "default_alternative",
-    "equivalence_from_replicates",
-    "existing_limits",
-    "interval_from_replicates",
-    "interval_limits",
-    "interval_method",
-    "interval_refusal",
-    "null_from_replicates",
-    "null_pvalue",
-    "quantiles",
-    "resampling_pvalue",
-]
-
 # The bootstrap of TCE spreads too little where bins depend on the outcomes; the coverage study found this factor.
 _ARCSINE_FACTOR = 1.2
 

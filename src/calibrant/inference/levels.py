@@ -14,8 +14,6 @@ from calibrant.inference.design import Design
 from calibrant.metrics.smooth_errors import group_scores
 from calibrant.results.uncertainty import Estimate
 
-__all__ = ["CalibrationLevels", "calibration_in_the_large", "calibration_levels", "coefficients"]
-
 
 def coefficients(design: Design, level: float) -> tuple[Estimate, ...]:
     """Return calibration in the large, calibration slope and Cox's intercept, where they exist.

@@ -17,8 +17,6 @@ from calibrant.inference.tails import noncentral_chi2_cdf
 from calibrant.metrics import log_odds
 from calibrant.metrics.log_odds import LogOddsBins
 
-__all__ = ["MIN_INFORMATION", "SMALLEST_PROBABILITY", "LogOddsDeviation"]
-
 # With less information no model is shown to lie within a margin.
 MIN_INFORMATION = 20.0
 # Quantile below which values of T are replaced by it: rates that equal the scores would bound any error, but calibrated

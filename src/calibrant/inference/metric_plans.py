@@ -17,8 +17,6 @@ from calibrant.metrics.losses import RejectionRate
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
 from calibrant.tables.score_table import BinTotals, Partition, ScoreTable
 
-__all__ = ["MetricPlan", "Reader", "Sizes"]
-
 # Rows, or total weight, of all replicates or of each.
 Sizes: TypeAlias = float | Weights
 # From sums and sizes of replicates to the values of a metric; NaN where a replicate must be measured by itself.

@@ -11,8 +11,6 @@ from calibrant._support.errors import InputError
 from calibrant.results.comparison import Difference
 from calibrant.results.verdict import OmnibusTest, TestResult
 
-__all__ = ["adjust_differences", "benjamini_hochberg", "holm", "join_tests"]
-
 
 def holm(pvalues: object) -> Floats:
     """Return Holm's adjusted p-values, which control the family-wise error rate.

@@ -19,22 +19,6 @@ from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.metric import Metric
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "PairedDifference",
-    "bootstrap_difference",
-    "brier_difference",
-    "calibration_difference",
-    "gap_differences",
-    "half_events",
-    "joint_covariance",
-    "log_loss_difference",
-    "log_odds_difference",
-    "mean_difference",
-    "paired_replicates",
-    "stepdown_pvalues",
-]
-
-
 _MIN_WEIGHTED_INFORMATION = 100.0  # with importance weights
 _OBJECTION_LEVEL = 0.05
 _MODELS_AT_ONCE = 4  # more of them have smaller blocks of replicates, so that an interruption takes effect soon

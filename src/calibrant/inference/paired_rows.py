@@ -13,8 +13,6 @@ from calibrant._support.random_streams import Stream
 from calibrant.tables.rows import Rows, TableReader, repeated_rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked, read_score_table
 
-__all__ = ["MIN_CLUSTERS", "PairedRows", "check_clusters", "compact", "read_rows"]
-
 # With fewer clusters, neither random signs nor Student's quantiles have the stated error rates.
 MIN_CLUSTERS = 10
 

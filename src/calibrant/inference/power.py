@@ -20,16 +20,6 @@ from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "MOST_ROWS",
-    "Detectable",
-    "PlannedBins",
-    "detectable",
-    "equivalence_power",
-    "information_needed",
-    "rows_to_decide",
-]
-
 _MOST_ROWS_OF_A_BIN = 10**8  # beyond, the accuracy of the test is not known
 MOST_ROWS = 2**53  # more cannot be counted, so no plan needs them
 _NORMAL_INFORMATION = 1e5  # of a bin; with more, its log-odds error is taken as normal

@@ -24,21 +24,6 @@ from calibrant._support.workers import map_in_threads, thread_count
 from calibrant.metrics.metric import Metric, declared, has_bins
 from calibrant.tables.score_table import Partition
 
-__all__ = [
-    "PURPOSES",
-    "ReplicateValues",
-    "Replicates",
-    "Sample",
-    "check_resamples",
-    "draw_replicates",
-    "drop_missing",
-    "largest_unseen_rate",
-    "metric_values",
-    "one_by_one",
-    "replicate_blocks",
-    "resample_metrics",
-]
-
 PURPOSES = ("bootstrap", "null")
 
 # From the random streams of replicates to the values of several metrics, one row per replicate.

@@ -14,26 +14,6 @@ from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.score_table import squared_residuals
 
-__all__ = [
-    "MIN_CLUSTERS_FOR_BINS",
-    "IndependentTerms",
-    "box_moments",
-    "box_test",
-    "cluster_degrees",
-    "cluster_t_test",
-    "cluster_terms",
-    "contrast_test",
-    "contrasts_test",
-    "covariance_traces",
-    "residual_test",
-    "row_terms",
-    "row_variance",
-    "share_covariance",
-    "sum_covariance",
-    "sums_by_cluster",
-    "trace_of_square",
-]
-
 # Largest squared skewness over the number of terms for which a mean is tested in both directions. Chosen by simulation
 # (docs/studies/regression_error_rates.csv).
 _SKEWNESS_LIMIT = 0.2

@@ -25,17 +25,6 @@ from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "SampleSize",
-    "ValidationPrecision",
-    "auc_rows",
-    "net_benefit_rows",
-    "oe_rows",
-    "sample_size",
-    "slope_rows",
-    "validation_rows",
-]
-
 _LARGEST = 2.0  # deviation: odds 7.4 times as large
 Kind = Literal["shift", "slope"]
 

@@ -11,8 +11,6 @@ from calibrant._support.arrays import Floats, Ints, dot
 from calibrant._support.lazy import cached_property
 from calibrant.inference.paired import PairedDifference
 
-__all__ = ["CellErrors", "SampledRows", "SquaredDeviation", "cell_deviation", "deviation_difference", "share_deviation"]
-
 # Up to this number of blocks (classes), covariances between blocks are computed; for more they are bounded.
 _MAX_JOINT_BLOCKS = 32
 _ROUNDING = 1e-12

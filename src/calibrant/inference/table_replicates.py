@@ -33,22 +33,6 @@ from calibrant.metrics.bins import Quantile
 from calibrant.metrics.metric import Metric, declared
 from calibrant.tables.score_table import Partition, ScoreTable, event_squares, residual_variance
 
-__all__ = [
-    "PoissonRows",
-    "SharedDraws",
-    "SignedResiduals",
-    "StoredReplicates",
-    "TableReplicates",
-    "WeightedRows",
-    "bootstrap_clusters",
-    "bootstrap_sampler",
-    "bootstrap_weights",
-    "draws_rows",
-    "null_sampler",
-    "signed_null",
-    "weighted_values",
-]
-
 # Rows are resampled one by one if scores have at most this number of rows on average; otherwise sampling the counts of
 # whole scores is faster.
 _MAX_ROWS_PER_SCORE = 16

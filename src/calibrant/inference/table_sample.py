@@ -36,8 +36,6 @@ from calibrant.tables.score_table import (
     squared_residuals,
 )
 
-__all__ = ["TableSample"]
-
 
 @dataclass(frozen=True, eq=False)
 class TableSample(Sample):

@@ -6,17 +6,6 @@ from scipy.special import betainc, chdtrc, chndtr, fdtrc, ndtr, stdtr
 from calibrant._support.arrays import Floats
 from calibrant._support.logistic import expit
 
-__all__ = [
-    "binomial_two_sided",
-    "brownian_maximum_tail",
-    "brownian_range_tail",
-    "noncentral_chi2_cdf",
-    "normal_two_sided",
-    "quadratic_tail",
-    "saddlepoint_two_sided",
-    "student_two_sided",
-]
-
 # Up to which scipy is accurate; its values are wrong from 3e9 on (1.14 to 1.16) and NaN from 1e11 on (1.17).
 _LARGE_NONCENTRALITY = 1e7
 

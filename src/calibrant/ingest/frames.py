@@ -13,8 +13,6 @@ from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["from_frame", "tables_from_frame"]
-
 
 def from_frame(
     frame: Any,

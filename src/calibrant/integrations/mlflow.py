@@ -25,8 +25,6 @@ from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.versions import __version__
 
-__all__ = ["calibration_artifacts", "calibration_metrics", "load_model", "log_evaluation", "log_model", "save_model"]
-
 FLAVOR = "calibrant"
 _FILE = "calibrator.json"
 _LABELS_HINT = (

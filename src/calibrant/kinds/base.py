@@ -28,17 +28,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = [
-    "FEWER_RESAMPLES",
-    "KINDS",
-    "ROW_OPTIONS",
-    "Defaults",
-    "Kind",
-    "forecast_kind",
-    "kind_of",
-    "named_columns_kind",
-]
-
 ROW_OPTIONS = ("sample_weight", "frequency", "missing")
 # The default number of replicates where each is slow.
 FEWER_RESAMPLES = 99

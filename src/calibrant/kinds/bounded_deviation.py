@@ -10,8 +10,6 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import coefficients_text, deciding_tests, other_tests_text
 from calibrant.results.text import n_rows
 
-__all__ = ["BoundedDetails", "short_verdict"]
-
 
 class BoundedDetails(Details):
     """Details of forecasts whose deviation is in units of the outcome or a share."""

@@ -14,8 +14,6 @@ from calibrant._support.arrays import Bools, Floats
 from calibrant._support.columns import ColumnData
 from calibrant.tables.rows import Rows
 
-__all__ = ["EventRows", "Windows", "as_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class EventRows:

@@ -12,8 +12,6 @@ from calibrant.plots.display import AxesDisplay
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 
-__all__ = ["PAGE_WIDTH", "ComparedModels", "Drawing", "Figures", "draw_each_model", "on_page"]
-
 PAGE_WIDTH = 5.2  # of figures in a report, in inches: with text of 10 points about the width of a phone
 _MOST_MODELS = 4  # that have a panel each in a comparison
 

@@ -13,8 +13,6 @@ from calibrant._support.errors import InputError, Note
 from calibrant.kinds.forecast_columns import ForecastColumns, Model, parse_label
 from calibrant.tables.rows import missing_note
 
-__all__ = ["FileRows", "check_numbers", "text_as_labels"]
-
 
 @dataclass(frozen=True)
 class FileRows:

@@ -19,23 +19,6 @@ from calibrant.kinds.base import KINDS, kind_of
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
 
-__all__ = [
-    "LOG_ODDS_MARGIN_HELP",
-    "Fit",
-    "ForecastColumns",
-    "Model",
-    "NamesOfColumns",
-    "Option",
-    "Threshold",
-    "columns_by_kind",
-    "columns_of",
-    "keyed_models",
-    "matching_columns",
-    "parse_label",
-    "plain_models",
-    "try_pos_label",
-]
-
 T = TypeVar("T")
 # Returns the names of the columns of a file, which is read only if a pattern needs them.
 NamesOfColumns: TypeAlias = Callable[[], Sequence[str]]

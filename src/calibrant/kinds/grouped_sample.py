@@ -12,8 +12,6 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
 from calibrant.tables.rows import Rows
 
-__all__ = ["GroupedSample", "Starter"]
-
 
 class CountedRows(Protocol):
     """All rows, or those of a group, as a kind of forecast evaluates them."""

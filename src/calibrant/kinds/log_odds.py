@@ -14,20 +14,6 @@ from calibrant.results.sentences import coefficients_text, deciding_tests, direc
 from calibrant.results.text import mean_score
 from calibrant.results.uncertainty import Interval, Null
 
-__all__ = [
-    "NAME",
-    "UNBOUNDED",
-    "LogOddsDetails",
-    "LogOddsEstimate",
-    "consequence",
-    "explanation",
-    "format_deviation",
-    "format_log_odds",
-    "has_few_clusters",
-    "impossible_outcomes",
-    "subject",
-]
-
 NAME = "log-odds error"
 _LARGE = 0.25  # log-odds above which a factor is printed instead of percent
 

@@ -17,8 +17,6 @@ from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, add_tables, count_checked
 
-__all__ = ["SegmentTest", "assess_numbers", "assess_probabilities", "bernoulli_terms"]
-
 MOST_SCORES = 2**20  # distinct scores of a segment beyond which they are rounded
 RESOLUTION = 2**-20
 LEAST_SCORE = 1e-200  # of a variance by which squares are divided

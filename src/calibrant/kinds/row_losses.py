@@ -30,8 +30,6 @@ from calibrant.results.comparison import (
 from calibrant.results.evaluation import Evaluation
 from calibrant.tables.rows import Rows, repeated_rows
 
-__all__ = ["ComparedModels", "Deviations", "RowLosses", "column_name", "compare_models"]
-
 _LITTLE = (
     f"Comparisons in which no difference can be shown, because there are fewer than {MIN_INFORMATION:g} effective rows "
     "or clusters, or less information (half the sum of p (1 - p) over rows and classes) in the probabilities: {count}."

@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from calibrant.results.evaluation import Evaluation
 
-__all__ = ["FRESH_ROWS", "Action", "ReportTable", "Words", "gain_text", "without_empty_columns"]
-
 FRESH_ROWS = "Fit it to rows that the model was not fitted on, apply it to new rows, and check those."
 
 

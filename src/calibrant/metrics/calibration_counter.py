@@ -27,8 +27,6 @@ from calibrant.metrics.registry import MetricLike, as_metric
 from calibrant.tables.rows import Missing, Rows, missing_note
 from calibrant.tables.score_table import ScoreTable, check_resolution, check_scores
 
-__all__ = ["CalibrationCounter"]
-
 try:
     # Any, so that this module is checked alike with torch and without it.
     torch: Any = import_module("torch")

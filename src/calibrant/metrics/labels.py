@@ -14,8 +14,6 @@ from calibrant._support.plain_data import label
 from calibrant.tables.class_table import ConfusionTable, read_labels
 from calibrant.tables.rows import Missing, Rows
 
-__all__ = ["Proportions", "proportions"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Proportions:

@@ -12,8 +12,6 @@ from calibrant.metrics.bins import PAVABC
 from calibrant.metrics.norms import weighted_mean
 from calibrant.tables.score_table import Partition, ScoreTable
 
-__all__ = ["EstimationError", "OptimalBins", "mean_within_error", "total_error", "variance"]
-
 # D(D_b, q): distance of the outcomes of a bin, k events in n rows, from a probability q.
 EstimationError: TypeAlias = Callable[[Weights, Weights, Floats], Floats]
 

@@ -15,15 +15,6 @@ from calibrant.tables.class_table import ClassTable
 from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "RPS",
-    "CumulativeMetric",
-    "as_ordinal_metrics",
-    "cumulative_probabilities",
-    "cumulative_tables",
-    "rps",
-]
-
 
 def cumulative_probabilities(table: ClassTable) -> Floats:
     """Return the probability of each class or a lower one, without that of the highest class, which is 1."""

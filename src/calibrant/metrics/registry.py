@@ -10,8 +10,6 @@ from calibrant._support.formatting import metric_key
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.metric import Metric, UnbinnedMetric, declared
 
-__all__ = ["METRICS", "MetricLike", "MetricRegistry", "as_metric", "as_metrics", "from_spec", "metric_names"]
-
 # A metric object, its class, its lower-case function, or its name in METRICS.
 MetricLike: TypeAlias = Metric | Callable[..., Any] | str
 

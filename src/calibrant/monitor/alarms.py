@@ -16,17 +16,6 @@ from calibrant.monitor.status import Alarm
 from calibrant.monitor.store import Store, not_found
 from calibrant.monitor.time_windows import read_time, to_datetime
 
-__all__ = [
-    "Silence",
-    "acknowledge_alarm",
-    "alarm_from_row",
-    "end_silence",
-    "list_silences",
-    "read_alarms",
-    "silence_model",
-    "store_alarms",
-]
-
 
 def store_alarms(connection: sa.Connection, version_id: int, alarms: Sequence[tuple[str, int, float]]) -> None:
     """Store alarms: the stream, the window and the log e-value of each, with an entry of the outbox."""

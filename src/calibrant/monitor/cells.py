@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from calibrant.monitor.model_settings import StoredModel, Version
     from calibrant.monitor.recording import Recorder
 
-__all__ = [
-    "CellKey",
-    "cell_row",
-    "check_folder",
-    "decode_table",
-    "encode_table",
-    "forget_tables",
-    "load_cells",
-    "round_tables",
-    "table_sums",
-    "write_files",
-]
-
 _ALARM_COLUMNS = ("id", "version", "group", "group_key", "window", "log_e_value", "raised", "acknowledged", "reason")
 CellKey = tuple[str, str]  # the keys of a group and of an event
 _DIGEST = hashlib.sha256().digest_size

@@ -21,8 +21,6 @@ from calibrant.monitor.status import Alarm, Receipt
 from calibrant.monitor.time_windows import read_time, read_times, to_datetime
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["MonitorClient", "ServiceError"]
-
 _BUSY = (408, 429, 502, 503, 504)
 _LONGEST_PAUSE = 10.0
 

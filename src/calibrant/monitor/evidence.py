@@ -20,15 +20,6 @@ from calibrant.monitor.observations import NO_EVENT, NO_GROUP
 from calibrant.monitor.schema import WHOLE, check_stream, damaged, stream_key
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "EvidenceRecorder",
-    "MonitoredStream",
-    "group_thresholds",
-    "group_weights",
-    "level_of_groups",
-    "log_threshold",
-]
-
 
 def _version_share(ordinal: int) -> float:
     """Return the share of alpha of a version: 3/4 for the first; the later ones share the rest, 1/4 in all."""

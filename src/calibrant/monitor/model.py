@@ -39,8 +39,6 @@ from calibrant.monitor.time_windows import DAY, FIRST_TIME, read_time, to_dateti
 from calibrant.results.evaluation import Evaluation
 from calibrant.tables.score_table import ScoreTable, check_resolution
 
-__all__ = ["Monitor"]
-
 _NO_GROUP = "(no group)"
 
 

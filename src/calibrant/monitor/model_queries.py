@@ -38,17 +38,6 @@ from calibrant.monitor.store import Store, not_found
 from calibrant.monitor.time_windows import to_datetime
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "ModelState",
-    "ModelSummary",
-    "Reader",
-    "alarms_by_model",
-    "latest_versions",
-    "predictions_by_model",
-    "read_states",
-    "read_summaries",
-]
-
 # Estimates of a change from fewer windows mean little.
 _FEWEST_WINDOWS = 5
 # An interval of a change that has a larger share of the windows says nothing.

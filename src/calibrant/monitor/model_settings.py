@@ -23,8 +23,6 @@ from calibrant.monitor.store import Store
 from calibrant.monitor.time_windows import WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
-__all__ = ["MONITORED_KINDS", "DeletedModelError", "ModelSettings", "SettingsConflictError", "StoredModel", "Version"]
-
 _LEAST_ALPHA = 1e-12
 MONITORED_KINDS = tuple(name for name, kind in KINDS.items() if kind.has("windows"))
 

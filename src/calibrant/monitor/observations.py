@@ -20,21 +20,6 @@ from calibrant.monitor.time_windows import read_time, read_times
 from calibrant.tables.rows import group_columns, observed_groups
 from calibrant.tables.score_table import ScoreTable, count_checked
 
-__all__ = [
-    "NO_EVENT",
-    "NO_GROUP",
-    "Chunk",
-    "CountedChunk",
-    "Outcomes",
-    "Predictions",
-    "RowChunk",
-    "check_name",
-    "check_text",
-    "group_key",
-    "group_label",
-    "read_groups",
-]
-
 NO_GROUP = ""
 NO_EVENT = ""  # the event of binary scores, and the rates that other kinds show
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+>")

@@ -28,8 +28,6 @@ from calibrant.monitor.status import Receipt
 from calibrant.monitor.time_windows import to_datetime
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["MOST_GROUPS", "BatchConflictError", "Recorder", "check_cells"]
-
 _MOST_PARTS = 64
 MOST_GROUPS = 2000
 _MOST_STREAMS = 20_000  # groups times classes or levels

@@ -16,21 +16,6 @@ import sqlalchemy as sa
 
 from calibrant.monitor.time_windows import DAY, LAST_YEAR, read_time
 
-__all__ = [
-    "MIGRATIONS",
-    "SCHEMA_VERSION",
-    "StoreError",
-    "StoredValue",
-    "check_stream",
-    "check_sums",
-    "damaged",
-    "metadata",
-    "now",
-    "read_json",
-    "same_window",
-    "stream_key",
-]
-
 _LARGEST = 2**63 - 1
 # A window may end after the last time that is accepted.
 _FIRST_TIME, _LAST_TIME = read_time(datetime(1, 1, 1)), read_time(datetime(LAST_YEAR, 12, 31)) + 366 * DAY

@@ -19,20 +19,6 @@ from calibrant.results.evaluation import to_json_text
 from calibrant.results.text import ResultText
 from calibrant.versions import __version__
 
-__all__ = [
-    "DEFAULT_KIND",
-    "Alarm",
-    "ChangeEstimate",
-    "ConfidenceSequence",
-    "GroupStatus",
-    "History",
-    "Receipt",
-    "Status",
-    "WindowRecord",
-    "monitor_section",
-    "write_status",
-]
-
 _SHOWN_GROUPS, _SHOWN_WINDOWS = 20, 30
 DEFAULT_KIND = next(iter(KINDS))  # of a column of numbers that says nothing about its kind
 _EVENT_RATES = ("predicted", "observed", "event rate")

@@ -24,8 +24,6 @@ from calibrant.monitor import schema
 from calibrant.monitor.schema import StoreError, damaged, read_json
 from calibrant.monitor.time_windows import to_datetime
 
-__all__ = ["AuditEntry", "Store", "not_found", "read_audit", "record_audit", "store_file"]
-
 _BUSY_SECONDS = 30
 _MOST_SHOWN = 20
 _WRITE = "calibrant_write"

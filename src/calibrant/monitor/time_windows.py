@@ -11,19 +11,6 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Ints
 from calibrant._support.errors import Argument, InputError
 
-__all__ = [
-    "DAY",
-    "FIRST_TIME",
-    "LAST_YEAR",
-    "MOST_ROWS",
-    "WindowRule",
-    "read_duration",
-    "read_time",
-    "read_times",
-    "to_datetime",
-    "window_text",
-]
-
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000

@@ -16,8 +16,6 @@ from calibrant.plots import canvas
 from calibrant.plots.display import AxesDisplay
 from calibrant.results.audit import Audit, Segment
 
-__all__ = ["SegmentDisplay", "SegmentMapDisplay"]
-
 UNDER, OVER = canvas.REJECTED, canvas.MODELS[0]
 _MOST_LETTERS = 44
 _LETTERS_PER_INCH, _LINES_PER_INCH = 13.5, 5.6

@@ -20,8 +20,6 @@ from calibrant.plots.display import AxesDisplay, predict_numbers
 from calibrant.tables.mean_table import MeanTable, read_mean_table
 from calibrant.tables.rows import WeightOptions
 
-__all__ = ["BiasDisplay"]
-
 _MOST_POINTS = 2_000  # rows that are drawn as dots
 _CELLS = 80  # of the density image of more rows, along each side
 

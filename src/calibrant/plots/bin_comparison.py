@@ -24,8 +24,6 @@ from calibrant.results.text import bins_text
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import Partition, read_score_table
 
-__all__ = ["BinningDisplay"]
-
 _KINDS: Mapping[str, Bins] = {"PAVA": PAVA(), "PAVA-BC": PAVABC(), "10 quantiles": Quantile(10)}
 
 

@@ -22,8 +22,6 @@ from calibrant.plots.display import TableDisplay, read_tables
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["DecompositionDisplay"]
-
 
 @dataclass(frozen=True, eq=False)
 class ModelDecomposition:

@@ -18,8 +18,6 @@ from calibrant.plots.display import AxesDisplay, class_names, display_names, sta
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.text import bins_text
 
-__all__ = ["ClasswiseDisplay", "ProportionDisplay"]
-
 _TOP = "top label"
 _MOST_PANELS, _MOST_ROWS = 9, 20  # of classes
 _COLUMNS = 4  # of panels of equal size, where there are more classes

@@ -28,8 +28,6 @@ from calibrant.plots.display import ScoreDisplay, named_results, read_tables, re
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["CostDisplay"]
-
 _RATIOS = tuple(float(r) for r in np.geomspace(0.05, 20, 61))
 
 

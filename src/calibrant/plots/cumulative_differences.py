@@ -22,8 +22,6 @@ from calibrant.results.verdict import TestResult
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable, read_score_table
 
-__all__ = ["CumulativeDisplay"]
-
 _RUNS = 500  # of the curve, each drawn by at most four points
 
 

@@ -20,8 +20,6 @@ from calibrant.plots.display import ScoreDisplay, display_names, stacked
 from calibrant.plots.probability_axes import Axis, Scale
 from calibrant.tables.rows import RowOptions
 
-__all__ = ["CalibrationCurveDisplay"]
-
 Curve: TypeAlias = CalibrationCurve | CalibrationBelt
 _METHODS = ("spline", "local", "isotonic", "belt")
 

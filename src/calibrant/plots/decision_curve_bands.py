@@ -18,8 +18,6 @@ from calibrant.tables.rows import RowOptions
 if TYPE_CHECKING:
     from calibrant.evaluation.decision_curves import DecisionCurve
 
-__all__ = ["DecisionCurveDisplay"]
-
 _USUAL = 0.01 - 1e-12, 0.99 + 1e-12  # ends of thresholds that a linear axis shows well
 
 

@@ -24,8 +24,6 @@ from calibrant.metrics.metric import Metric, MetricValue
 from calibrant.plots import canvas
 from calibrant.tables.score_table import ScoreTable, read_score_table
 
-__all__ = ["Display", "save", "svg"]
-
 _PASSES_OF_FIXED_ASPECT = 3  # a fourth one moves axes by less than half a point
 _ONE_AT_A_TIME = Lock()  # rc_context is global: settings of one file must not affect another
 _TAG = re.compile(r"<[^>]*>")

@@ -19,8 +19,6 @@ from calibrant.plots.display import AxesDisplay, display_names, predict_numbers,
 from calibrant.tables.mean_table import MeanTable, read_mean_table
 from calibrant.tables.rows import WeightOptions
 
-__all__ = ["RECDisplay"]
-
 _MOST_POINTS = 400  # of a curve, four times that many at most
 _MOST_INSIDE = 6  # entries of a legend that leave room for the curves
 _SHARE = 0.9  # of the rows, for titles

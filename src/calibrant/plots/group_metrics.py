@@ -21,8 +21,6 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.results.text import n_rows, rows_text
 from calibrant.results.uncertainty import MetricResult
 
-__all__ = ["GroupDisplay"]
-
 Along: TypeAlias = Literal["x", "y"]
 
 _MOST_NAMES = 30  # groups whose names fit below each other

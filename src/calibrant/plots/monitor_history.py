@@ -16,8 +16,6 @@ from calibrant.metrics.significance import clopper_pearson
 from calibrant.plots import canvas
 from calibrant.plots.display import Display
 
-__all__ = ["MonitorDisplay"]
-
 _MANY_WINDOWS = 120  # more are drawn finer
 _SMOOTHED = 60  # with more windows, the observed rate of several windows together is drawn too
 _FIRST_DAY, _LAST_DAY = -719_000.0, 2_900_000.0  # matplotlib draws the years 1 to 9999

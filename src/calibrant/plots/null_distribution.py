@@ -20,8 +20,6 @@ from calibrant.results.uncertainty import Null
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import read_score_table
 
-__all__ = ["NullDisplay"]
-
 
 @dataclass(eq=False, repr=False)
 class NullDisplay(ScoreDisplay):

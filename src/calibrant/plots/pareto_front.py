@@ -13,8 +13,6 @@ from calibrant.calibrators.pareto import Front, ParetoRecalibrator
 from calibrant.plots import canvas
 from calibrant.plots.display import AxesDisplay, stacked
 
-__all__ = ["ParetoDisplay"]
-
 
 @dataclass(eq=False, repr=False)
 class ParetoDisplay(AxesDisplay):

@@ -22,8 +22,6 @@ from calibrant.plots import canvas
 from calibrant.plots.display import AxesDisplay, display_names, stacked
 from calibrant.results.verdict import TestResult
 
-__all__ = ["CoverageDisplay", "PITDisplay"]
-
 _LEVELS = np.arange(1, 100) / 100
 
 

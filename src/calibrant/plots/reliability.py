@@ -26,8 +26,6 @@ from calibrant.plots.probability_axes import Axis, Panels, Scale, choose_scale, 
 from calibrant.results.text import bins_text, rows_text
 from calibrant.tables.rows import RowOptions
 
-__all__ = ["ReliabilityDisplay"]
-
 Bands: TypeAlias = Literal["confidence", "consistency", "both"]
 
 

@@ -21,8 +21,6 @@ from calibrant.results.text import rows_text
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import Partition, ScoreTable, need_both_classes, read_score_table
 
-__all__ = ["RocHullDisplay"]
-
 _MOST_POINTS = 1_000
 
 

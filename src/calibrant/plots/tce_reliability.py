@@ -29,8 +29,6 @@ from calibrant.results.uncertainty import Null
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import Partition, ScoreTable, read_score_table
 
-__all__ = ["TestBasedReliabilityDisplay"]
-
 _HALF = 0.42  # half the width of the shapes of a bin; bins are 1 apart
 _PANELS: dict[str, Any] = {"heights": (4, 1), "size": (8, 5.6)}
 _MANY = 60  # bins; with more, shapes are simpler and files smaller

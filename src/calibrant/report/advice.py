@@ -11,8 +11,6 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import groups_are_worse
 from calibrant.results.text import n_rows
 
-__all__ = ["EXAMPLE_ROWS", "advice", "joint_sentence", "joint_tone", "verdict_sentence", "verdict_tone"]
-
 EXAMPLE_ROWS = "rows.csv --label outcome --score score"  # of rows that were not read from files
 _NAMED = 3  # groups that a sentence names
 _OVERALL = {

@@ -14,8 +14,6 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.results.text import n_rows
 from calibrant.versions import __version__
 
-__all__ = ["audit_page", "audit_sections", "check_same_rows"]
-
 
 def check_same_rows(evaluation: Evaluation, audit: Any) -> Audit:
     """Return the audit if it can be of the rows and the forecast of an evaluation: kind, number of rows and means."""

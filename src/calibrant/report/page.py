@@ -22,8 +22,6 @@ from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 from calibrant.versions import __version__
 
-__all__ = ["page", "script_data", "sliders"]
-
 _MOST_GROUPS = 20  # groups that a figure shows
 
 

@@ -11,8 +11,6 @@ from calibrant.kinds.words import ReportTable, Words
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 
-__all__ = ["difference_table", "group_table", "joint_metrics", "metric_table", "test_table", "words_of"]
-
 _GROUPS_PER_PAGE = 10
 _MIDNIGHT = re.compile(r"[T ]00:00:00(\.0+)?$")
 

@@ -13,7 +13,6 @@ from calibrant._support.errors import MissingExtraError
 from calibrant.plots.canvas import EVENT, MODELS, new_canvas
 from calibrant.plots.display import Display, svg
 
-__all__ = ["SafeText", "asset", "inline_figure", "new_canvas", "render", "render_served"]
 
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _INK, _PAPER = "#000000", "#ffffff"

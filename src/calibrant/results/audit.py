@@ -18,8 +18,6 @@ from calibrant.results.audit_conditions import Condition
 from calibrant.results.evaluation import to_json_text
 from calibrant.tables.rows import several_columns
 
-__all__ = ["Audit", "MulticalibrationError", "ResidualTerms", "Segment"]
-
 
 @dataclass(frozen=True)
 class ResidualTerms:

@@ -13,16 +13,6 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant._support.sql_dialects import Dialect
 
-__all__ = [
-    "Condition",
-    "category_condition",
-    "interval_runs",
-    "level_runs",
-    "missing_condition",
-    "number_text",
-    "rarer_condition",
-]
-
 
 @dataclass(frozen=True)
 class Condition:

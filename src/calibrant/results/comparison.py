@@ -16,15 +16,6 @@ from calibrant.results.text import ResultText, rows_text
 from calibrant.results.uncertainty import MetricMapping, MetricResult
 from calibrant.results.verdict import TestResult
 
-__all__ = [
-    "DECIDING_TEST",
-    "PAIRED_TEST",
-    "Comparison",
-    "ComparisonTerms",
-    "Difference",
-    "check_score_names",
-]
-
 DECIDING_TEST, PAIRED_TEST = "decides", "paired t test"
 _DIFFERENCE_COLUMNS = {
     "difference_value": "value",

@@ -11,8 +11,6 @@ from calibrant.results.verdict import TestResult
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
 
-__all__ = ["Details"]
-
 
 class Details(ABC):
     """Results that only one kind of forecast has, and the texts that an `Evaluation` of that kind prints.

@@ -7,19 +7,6 @@ from typing import Any
 from calibrant._support.formatting import format_pvalue, p_text
 from calibrant.results.uncertainty import Estimate
 
-__all__ = [
-    "VERDICTS",
-    "coefficients_text",
-    "deciding_tests",
-    "directions_text",
-    "groups_are_worse",
-    "groups_text",
-    "headline",
-    "other_tests_text",
-    "severity",
-    "tone",
-]
-
 # From worst to best: the order of groups in tables.
 VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
 _DIRECTIONS = {

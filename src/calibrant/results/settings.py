@@ -10,8 +10,6 @@ from calibrant._support.plain_data import plain
 from calibrant.metrics.gce import part_to_spec
 from calibrant.metrics.metric import Metric
 
-__all__ = ["AbsoluteMargin", "Margin", "Settings"]
-
 
 @dataclass(frozen=True)
 class AbsoluteMargin:

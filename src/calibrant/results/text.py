@@ -12,20 +12,6 @@ from calibrant._support.errors import Note
 from calibrant._support.formatting import NumberFormat, html_table, p_text, printable, text_table
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "GroupTable",
-    "ResultText",
-    "bins_text",
-    "format_level",
-    "format_limits",
-    "format_pvalues",
-    "mean_score",
-    "n_rows",
-    "n_used",
-    "row_counts",
-    "rows_text",
-]
-
 _SHOWN_GROUPS = 20  # number of groups that are printed
 
 

@@ -13,8 +13,6 @@ from calibrant._support.formatting import NumberFormat, ResultMapping, format_pv
 from calibrant._support.plain_data import number, plain
 from calibrant.results.text import format_level, format_limits, format_pvalues
 
-__all__ = ["Alternative", "Equivalence", "Estimate", "Interval", "MetricMapping", "MetricResult", "Null"]
-
 Alternative: TypeAlias = Literal["greater", "two-sided"]
 
 

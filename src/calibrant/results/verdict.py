@@ -10,8 +10,6 @@ from calibrant._support.formatting import line_html
 from calibrant._support.plain_data import plain
 from calibrant.results.text import format_pvalues
 
-__all__ = ["Claim", "Deviation", "OmnibusTest", "TestResult", "Verdict"]
-
 
 @dataclass(frozen=True, repr=False)
 class TestResult:

@@ -7,8 +7,6 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import text_table
 from calibrant.tables.score_table import ScoreTable, add_tables
 
-__all__ = ["Tables", "in_order"]
-
 
 def in_order(keys: Iterable[tuple[str, Any]], models: list[str]) -> list[tuple[str, Any]]:
     """Sort keys (model, group): models in the order given, groups by value (those of several types as text)."""

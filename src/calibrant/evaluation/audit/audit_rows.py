@@ -17,8 +17,6 @@ from calibrant.kinds.base import Kind, forecast_kind, kind_of
 from calibrant.tables.rows import Rows, several_columns
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["audited_kind", "check_audit_options", "encode_rows", "name_forecast_features", "read_rows", "split_units"]
-
 _SPLIT = 2**16  # units that are divided into halves at once
 
 

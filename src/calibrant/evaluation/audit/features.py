@@ -26,8 +26,6 @@ from calibrant.results.audit_conditions import (
     rarer_condition,
 )
 
-__all__ = ["COARSE_CODES", "Codes", "Doubt", "FeatureCodes", "FeatureCounter", "changed_error", "count_feature"]
-
 MOST_LEVELS = 30  # of a category; rarer ones are "other"
 QUANTILES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)  # cuts of numbers; both tails are fine
 FEW_NUMBERS = 10  # distinct numbers up to which each is a level

@@ -33,8 +33,6 @@ from calibrant.kinds.base import kind_of, named_columns_kind
 from calibrant.results.audit import Audit
 from calibrant.tables.rows import Missing, Rows, missing_note
 
-__all__ = ["audit_scan"]
-
 
 def audit_scan(
     paths: Paths,

@@ -16,8 +16,6 @@ from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.inference.intervals import quantiles, resampling_pvalue
 from calibrant.results.audit import MulticalibrationError
 
-__all__ = ["multicalibration_error"]
-
 MOST_SEGMENTS = 5_000
 MOST_ROWS = 1_000_000  # more rows are sampled
 LEAST_ROWS, LEAST_SKEWED_ROWS = 10, 50  # of a segment

@@ -13,8 +13,6 @@ from calibrant.kinds.base import kind_of
 from calibrant.results.audit import ResidualTerms
 from calibrant.tables.rows import Rows
 
-__all__ = ["AuditRows", "Half", "ResidualBlocks", "RowBlock", "Rule", "rule_text"]
-
 Rule = tuple[tuple[int, int], ...]  # (feature, condition) pairs; none: all rows
 Half = int | None  # 0 and 1 are the halves of the rows, None is all of them
 

@@ -12,8 +12,6 @@ from calibrant._support.arrays import Floats
 from calibrant._support.progress import progress_bar
 from calibrant.evaluation.audit.residual_blocks import ResidualBlocks, RowBlock, Rule
 
-__all__ = ["explained", "search"]
-
 BEAM = 25  # rules of two conditions that are extended by a third
 ROUNDS = 3
 KEPT = 400  # rules that compete for the selection

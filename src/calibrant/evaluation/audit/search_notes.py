@@ -4,8 +4,6 @@ from calibrant._support.errors import Note
 from calibrant.evaluation.audit.features import Doubt
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 
-__all__ = ["search_notes"]
-
 _MOST_NAMES = 5
 _REMARKS: dict[Doubt, tuple[str, str]] = {
     "empty": ("has no value", "have no value"),

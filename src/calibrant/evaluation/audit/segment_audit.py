@@ -21,8 +21,6 @@ from calibrant.kinds.residuals import SegmentTest
 from calibrant.results.audit import Audit, Segment
 from calibrant.tables.rows import RowOptions
 
-__all__ = ["audit", "audit_sample", "check_settings"]
-
 SMALLEST_SHARE, SMALLEST_SEGMENT = 0.005, 50
 CANDIDATES = 8  # rules that each half hands to the other for a test
 LEAST_GAIN = 6.63  # squared standardised residual, after the segments before it, of a segment that is reported

@@ -23,8 +23,6 @@ from calibrant.results.verdict import TestResult
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["CalibrationBelt", "belt_tail", "calibration_belt"]
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 

@@ -20,17 +20,6 @@ from calibrant.metrics.smooth_errors import SmoothErrors, score_groups, smooth_e
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable, event_squares, row_squares
 
-__all__ = [
-    "CalibrationCurve",
-    "CurveMethod",
-    "calibration_curve",
-    "curve_grid",
-    "isotonic_band",
-    "robust_isotonic_band",
-    "spline_curve",
-    "supremum_quantile",
-]
-
 CurveMethod: TypeAlias = Literal["spline", "local", "isotonic"]
 
 _PURPOSE = 2  # of the random stream; the replicates of the bootstrap and the null have 0 and 1

@@ -15,20 +15,6 @@ from calibrant.metrics.log_odds import count_clipped
 from calibrant.metrics.smooth_errors import MOST_SCORES, LocalRegression, group_scores, score_groups
 from calibrant.tables.score_table import ScoreTable, row_squares
 
-__all__ = [
-    "FittedCurve",
-    "covariance_root",
-    "few_clusters",
-    "fit_columns",
-    "fit_local",
-    "fit_logistic",
-    "fit_most_knots",
-    "fit_spline",
-    "knots",
-    "restricted_cubic_basis",
-    "spline_columns",
-]
-
 # Harrell (2015), table 2.3.
 _SHARES = {
     3: (0.1, 0.5, 0.9),

@@ -18,8 +18,6 @@ from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanPartition, MeanTable, read_mean_table
 from calibrant.tables.rows import WeightOptions
 
-__all__ = ["SLACK", "BiasByBin", "bias_by_bin", "fine_bins", "tce", "too_alike", "too_few"]
-
 # A bin whose outcomes are all equal accepts predictions that equal them, up to the rounding of their mean.
 SLACK = 1e-12
 _FEWEST = 5  # outcomes other than 0 that a test needs where most are 0

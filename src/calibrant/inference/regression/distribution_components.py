@@ -17,8 +17,6 @@ from calibrant.inference.residual_tests import (
 )
 from calibrant.results.verdict import TestResult
 
-__all__ = ["coverage_component", "median_component", "merged_levels", "pit_component"]
-
 _MAX_CELLS = 20
 _MIN_EXPECTED = 5
 _FEW_MEMBERS = 100

@@ -29,19 +29,6 @@ from calibrant.results.uncertainty import Estimate
 from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanPartition, MeanTable
 
-__all__ = [
-    "CLUSTERS_PER_BIN",
-    "MAX_BINS",
-    "ROWS_PER_BIN",
-    "BinSums",
-    "bin_sums",
-    "bins_component",
-    "ensemble_skewness",
-    "mean_component",
-    "skewness_note",
-    "slope_component",
-]
-
 ROWS_PER_BIN = 50
 MAX_BINS = 10
 CLUSTERS_PER_BIN = 5

@@ -13,8 +13,6 @@ from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable, need_rows, read_mean_table
 from calibrant.tables.rows import WeightOptions
 
-__all__ = ["LinearFit", "determines_line", "fitted_line", "slope_intercept"]
-
 _TEST = "slope 1 and intercept 0"
 
 

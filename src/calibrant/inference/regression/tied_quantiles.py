@@ -7,8 +7,6 @@ import numpy as np
 from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.errors import Note
 
-__all__ = ["settle_ties"]
-
 
 def settle_ties(u: Floats, y: Floats, forecast: Any) -> tuple[Floats, list[Note]]:
     """Return PIT values, with those of outcomes at a predicted quantile moved so that the levels fit best.

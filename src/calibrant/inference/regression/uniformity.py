@@ -12,8 +12,6 @@ from calibrant.forecasts.distributions import as_levels
 from calibrant.metrics.distribution import NEAREST, read_pit, rising
 from calibrant.results.verdict import TestResult
 
-__all__ = ["a_squared", "ad_limit", "ad_pvalue", "anderson_darling", "chi_square", "kolmogorov_smirnov"]
-
 _FEW_EXPECTED = 5
 _MOST_BINS, _DRAWS_AT_ONCE = 10_000, 500
 _FAR = 4.0  # A^2 of a p-value of about 0.009

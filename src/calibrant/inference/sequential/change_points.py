@@ -10,8 +10,6 @@ from calibrant._support.logistic import EPS, expit, logit
 from calibrant.inference.sequential.e_values import is_clear
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["ChangePoint", "Dispersion", "WindowSums", "change_point", "dispersion"]
-
 MOST_WINDOWS = 1_000  # longer streams are added up to so many windows before a change is looked for
 FEWEST_EVENTS = 5.0  # expected events, and other rows, of a window whose variation is measured
 FEWEST_PAIRS = 10

@@ -12,8 +12,6 @@ from calibrant._support.logistic import expit
 from calibrant.inference.sequential.e_values import Contrast, Window, any_dependence, independent_rows, window_effects
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["DEPENDENCES", "EXPERTS", "EProcess", "Evidence", "Expert", "Floor", "Memory", "ShiftSequence", "pit_table"]
-
 PRIOR_SD = 0.3  # of each coefficient: an expert begins at "calibrated" and needs data to leave it
 RECENT_WINDOWS = 10  # the length of a recent memory, in windows ...
 RECENT_INFORMATION = 100.0  # ... and at least this much Fisher information, for windows with few events

@@ -13,18 +13,6 @@ from calibrant._support.errors import InputError, check_share
 from calibrant._support.logistic import expit, logit
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "CERTAIN",
-    "Contrast",
-    "Window",
-    "any_dependence",
-    "e_bh",
-    "independent_rows",
-    "is_clear",
-    "log_mean_e",
-    "window_effects",
-]
-
 CERTAIN = 1e-6  # scores closer to 0 or 1 are moved here, and the null hypothesis extends to 0 or 1
 
 

@@ -9,18 +9,6 @@ from calibrant.results.audit import ResidualTerms
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import check_scores
 
-__all__ = [
-    "FEATURES",
-    "OPTIONS",
-    "READING",
-    "TERMS",
-    "assess",
-    "batch_forecast",
-    "check",
-    "forecast_column",
-    "residual_terms",
-]
-
 TERMS = ResidualTerms("log_odds_error", "the score")
 # The features that describe the forecast, and the options that not all kinds have.
 FEATURES: tuple[str, ...] = ("score",)

@@ -11,8 +11,6 @@ from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Option, Thres
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
 
-__all__ = ["COLUMNS"]
-
 
 def _check(rows: "FileRows") -> "FileRows":
     """Check the scores, and replace the outcomes by whether the event occurred."""

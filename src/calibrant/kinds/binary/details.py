@@ -38,14 +38,6 @@ from calibrant.tables.score_table import ScoreTable
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
 
-__all__ = [
-    "ALPHAS",
-    "RATIOS",
-    "BinaryDetails",
-    "CumulativeDifferences",
-    "Sensitivity",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class CumulativeDifferences:

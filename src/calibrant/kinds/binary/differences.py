@@ -40,8 +40,6 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
 from calibrant.tables.score_table import Partition
 
-__all__ = ["TERMS", "compare"]
-
 TERMS = ComparisonTerms(
     decides=NAME,
     quantity="log-odds error",

@@ -32,8 +32,6 @@ from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["MeasuredSample", "complete", "evaluate", "rejection_breakdown", "starter"]
-
 _MANY_SCORES = 100_000  # then details are computed beside the decision, with which they share much work
 
 

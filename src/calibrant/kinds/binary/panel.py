@@ -11,8 +11,6 @@ from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.registry import MetricLike, as_metrics
 
-__all__ = ["DEFAULTS", "panel"]
-
 DEFAULTS = Defaults(
     margin=0.1,
     unit="in log-odds",

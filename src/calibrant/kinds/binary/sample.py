@@ -12,8 +12,6 @@ from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, read_score_forecast
 
-__all__ = ["read", "read_groups"]
-
 
 def read(y_true: Any, y_prob: Any, cluster: Column | None, options: Mapping[str, Any]) -> TableSample:
     """Read the rows, or take the table, for one metric; options as for `ScoreTable.from_arrays`."""

@@ -18,9 +18,6 @@ from calibrant.results.uncertainty import Interval, Null
 from calibrant.results.verdict import Deviation, OmnibusTest, Verdict
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["BinaryTests", "decide", "decide_without_tests"]
-
-
 # Up to this margin the variance is also taken at its ends; those of larger margins lie far from most errors.
 _LARGEST_NEAR_MARGIN = 0.5
 

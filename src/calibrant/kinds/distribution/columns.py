@@ -16,8 +16,6 @@ from calibrant.kinds.forecast_columns import (
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
 
-__all__ = ["COLUMNS"]
-
 
 def _find_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
     find = {"mean": _gaussian_models, "quantile": _quantile_models, "sample": _sample_models}[option]

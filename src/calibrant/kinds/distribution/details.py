@@ -9,8 +9,6 @@ from calibrant._support.formatting import short_repr
 from calibrant.kinds.point.details import PointDetails
 from calibrant.results.verdict import TestResult
 
-__all__ = ["DistributionDetails"]
-
 
 @dataclass(frozen=True, eq=False)
 class DistributionDetails(PointDetails):

@@ -24,8 +24,6 @@ from calibrant.results.settings import Settings
 from calibrant.tables.mean_table import ONE_COLUMN, check_means
 from calibrant.tables.rows import Rows
 
-__all__ = ["TERMS", "compare"]
-
 TERMS = ComparisonTerms(
     decides="coverage error",
     quantity="coverage error (mean over levels)",

@@ -29,8 +29,6 @@ from calibrant.results.settings import Settings
 from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["evaluate"]
-
 
 def evaluate(rows: DistributionSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups."""

@@ -14,8 +14,6 @@ from calibrant.metrics.distribution import Coverage, coverage
 from calibrant.results.uncertainty import Estimate, MetricResult
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["UNITS_OF_DISTRIBUTIONS", "coverage_by_level", "coverage_results", "distribution_estimates"]
-
 UNITS_OF_DISTRIBUTIONS = {**UNITS, "CRPS": "y", "NLL": "nat", "width of 90 % intervals": "y"}
 
 

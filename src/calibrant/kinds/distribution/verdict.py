@@ -18,8 +18,6 @@ from calibrant.results.uncertainty import Estimate
 from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdict
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["coverage_deviation", "decide"]
-
 
 def decide(
     rows: DistributionSample, halves: MeanTable, error: Estimate, u: Floats, uniformity: TestResult, settings: Settings

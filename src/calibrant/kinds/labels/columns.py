@@ -8,8 +8,6 @@ from calibrant.kinds.forecast_columns import ForecastColumns, Model, Option
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
 
-__all__ = ["COLUMNS"]
-
 
 def _check(rows: "FileRows") -> "FileRows":
     """Read labels that are text as numbers if those of the outcomes and of all forecasts are."""

@@ -16,8 +16,6 @@ from calibrant.tables.class_table import ConfusionTable
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
 
-__all__ = ["LabelsDetails"]
-
 _NAMED = 5  # classes that a sentence names
 
 

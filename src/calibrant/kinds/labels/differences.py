@@ -23,8 +23,6 @@ from calibrant.results.settings import Settings
 from calibrant.tables.class_table import refuse_probabilities, used_rows
 from calibrant.tables.rows import Rows
 
-__all__ = ["TERMS", "compare"]
-
 TERMS = ComparisonTerms(
     decides="error of class proportions",
     quantity="error of class proportions (mean over classes)",

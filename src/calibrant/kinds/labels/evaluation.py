@@ -17,8 +17,6 @@ from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import Interval, MetricResult, Null
 from calibrant.results.verdict import Verdict
 
-__all__ = ["evaluate"]
-
 _SHOWN_CLASSES = 10  # whose differences are metrics of an evaluation
 
 

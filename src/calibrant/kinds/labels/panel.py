@@ -7,8 +7,6 @@ from calibrant.kinds.base import Defaults
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.registry import MetricLike
 
-__all__ = ["DEFAULTS", "panel"]
-
 DEFAULTS = Defaults(
     margin=0.01, unit="in units of a class proportion", largest_margin=0.5, n_resamples=0, least_resamples=0
 )

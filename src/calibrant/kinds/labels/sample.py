@@ -14,8 +14,6 @@ from calibrant.kinds.grouped_sample import GroupedSample
 from calibrant.tables.class_table import ConfusionTable, read_labels, used_rows
 from calibrant.tables.rows import Rows
 
-__all__ = ["LabelsSample", "read_groups"]
-
 
 @dataclass(frozen=True, eq=False)
 class LabelsSample:

@@ -14,8 +14,6 @@ from calibrant.inference.tails import binomial_two_sided, student_two_sided
 from calibrant.results.verdict import Claim, Deviation, OmnibusTest, TestResult, Verdict
 from calibrant.tables.class_table import ConfusionTable
 
-__all__ = ["ClassProportion", "decide_proportions"]
-
 # Classes with fewer mistakes (effective rows) are pooled in the joint test, whose distribution is asymptotic.
 _FEWEST_MISTAKES = 10
 _JOINT, _SINGLE = "marginal homogeneity", "single classes"

@@ -13,18 +13,6 @@ from calibrant.results.audit import ResidualTerms
 from calibrant.tables.class_table import ClassProbabilities, used_rows
 from calibrant.tables.rows import Rows
 
-__all__ = [
-    "FEATURES",
-    "OPTIONS",
-    "READING",
-    "TERMS",
-    "assess",
-    "batch_forecast",
-    "check",
-    "forecast_column",
-    "residual_terms",
-]
-
 TERMS = ResidualTerms("log_odds_error", "the top label")
 # The features that describe the forecast, and the options that not all kinds have.
 FEATURES: tuple[str, ...] = ("predicted label", "top-label probability")

@@ -18,8 +18,6 @@ from calibrant.kinds.forecast_columns import (
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
 
-__all__ = ["COLUMNS", "check_class_probabilities", "class_arguments", "columns_of_classes", "find_class_models"]
-
 
 def find_class_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
     """Return models of the probabilities of at least two classes, whose keys are the text of the classes."""

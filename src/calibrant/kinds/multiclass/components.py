@@ -18,8 +18,6 @@ from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.results.verdict import TestResult
 from calibrant.tables.score_table import squared_residuals
 
-__all__ = ["BinsOfClass", "Cells", "impossible_outcomes", "temperature", "top_label_deviation"]
-
 # Up to this number of classes, covariances between bins of two classes are counted; for more they are bounded.
 _MAX_CLASSES_COUNTED = 32
 # Number of clusters per block of a sum.

@@ -11,8 +11,6 @@ from calibrant.inference.multiplicity import holm
 from calibrant.inference.residual_tests import cluster_degrees
 from calibrant.kinds.multiclass.design import ClassRows
 
-__all__ = ["Confusion", "confusions"]
-
 # Pairs whose excess is below this number of standard errors are not tested further.
 _MIN_ERRORS = 2.0
 

@@ -11,8 +11,6 @@ from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import PairedRows, check_clusters
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["ClassRows"]
-
 # Scores of a class are counted in cells of this width of the logit, so that its table is small. Scores of 0 and 1 have
 # cells of their own. Beyond these logits scores share one cell: means of finer cells near 1 would not differ.
 _CELLS_PER_LOGIT = 64

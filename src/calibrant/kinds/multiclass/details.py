@@ -17,8 +17,6 @@ from calibrant.tables.class_table import ClassTable
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
 
-__all__ = ["MulticlassDetails"]
-
 _NAMED = 5  # classes or pairs of classes that a sentence names
 
 

@@ -30,8 +30,6 @@ from calibrant.results.settings import Settings
 from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
 from calibrant.tables.rows import Rows
 
-__all__ = ["TERMS", "compare"]
-
 TERMS = ComparisonTerms(
     decides=NAME,
     quantity="class-wise log-odds error",

@@ -28,8 +28,6 @@ from calibrant.results.uncertainty import MetricResult
 from calibrant.results.verdict import Verdict
 from calibrant.tables.class_table import ClassTable
 
-__all__ = ["evaluate", "resampled_metrics"]
-
 # Class-wise metrics whose bins follow the data are measured class by class, so they are skipped where entries are more.
 _MAX_ENTRIES = 2_000_000
 

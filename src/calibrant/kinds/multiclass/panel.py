@@ -8,8 +8,6 @@ from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import as_multiclass_metrics
 from calibrant.metrics.registry import MetricLike
 
-__all__ = ["DEFAULTS", "panel"]
-
 DEFAULTS = Defaults(
     margin=0.1, unit="in log-odds", largest_margin=2.0, n_resamples=199, options=("classes", "metrics", *ROW_OPTIONS)
 )

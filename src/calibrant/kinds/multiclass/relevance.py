@@ -11,8 +11,6 @@ from calibrant._support.roots import find_root
 from calibrant.inference.residual_tests import covariance_traces
 from calibrant.kinds.multiclass.components import Cells
 
-__all__ = ["ClasswiseDeviation"]
-
 # Values of U below its quantile at this probability count as equal to the quantile.
 _LEAST_PROBABILITY = 1e-6
 _TINY = 1e-300  # keeps denominators positive

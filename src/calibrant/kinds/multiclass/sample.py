@@ -23,8 +23,6 @@ from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_ro
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["MANY_PROBABILITIES", "MulticlassReplicates", "MulticlassSample", "class_sampler", "read", "read_groups"]
-
 MANY_PROBABILITIES = 10_000_000  # probabilities, so that each replicate is slow
 # Of rows and classes; each takes up to 100 bytes. More are measured one replicate at a time.
 _MOST_ENTRIES = 5_000_000

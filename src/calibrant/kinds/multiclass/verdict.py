@@ -31,7 +31,6 @@ from calibrant.metrics.log_odds import LogOddsError
 from calibrant.results.uncertainty import Interval, Null
 from calibrant.results.verdict import Claim, Deviation, OmnibusTest, TestResult, Verdict
 
-__all__ = ["ClassDecision", "ClassesVerdict", "Confusion", "decide_classes"]
 
 NAME = "class-wise log-odds error"
 FINE_BINS = "class-wise deviation over fine bins"

@@ -7,8 +7,6 @@ from calibrant._support.errors import Argument, InputError
 from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, NamesOfColumns, Option
 from calibrant.kinds.multiclass.columns import check_class_probabilities, find_class_models
 
-__all__ = ["COLUMNS"]
-
 _OPTION = "ordinal_score"
 
 

@@ -14,8 +14,6 @@ from calibrant.results.sentences import headline
 from calibrant.results.text import n_rows, rows_text
 from calibrant.tables.class_table import ClassTable
 
-__all__ = ["OrdinalDetails"]
-
 _NAMED = 5  # thresholds that a sentence names
 
 

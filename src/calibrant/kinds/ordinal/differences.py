@@ -25,8 +25,6 @@ from calibrant.results.settings import Settings
 from calibrant.tables.class_table import ClassTable, used_rows
 from calibrant.tables.rows import Rows
 
-__all__ = ["TERMS", "compare"]
-
 TERMS = ComparisonTerms(
     decides=NAME,
     quantity=NAME,

@@ -25,8 +25,6 @@ from calibrant.results.uncertainty import MetricResult
 from calibrant.results.verdict import OmnibusTest, Verdict
 from calibrant.tables.class_table import ClassTable
 
-__all__ = ["evaluate", "threshold_name"]
-
 _PARTS = {
     "murphy": ("reliability", "resolution", "uncertainty", "within_variance", "within_covariance"),
     "corp": ("mcb", "dsc", "unc"),

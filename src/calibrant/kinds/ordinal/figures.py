@@ -12,8 +12,6 @@ from calibrant.plots.reliability import ReliabilityDisplay
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 
-__all__ = ["FIGURES"]
-
 _MOST_THRESHOLDS = 6  # in one diagram
 
 

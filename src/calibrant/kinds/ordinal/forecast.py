@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 from calibrant._support.formatting import short_repr
 from calibrant.forecasts.protocol import select_rows
 
-__all__ = ["Ordinal"]
-
 
 @dataclass(frozen=True, eq=False)
 class Ordinal:

@@ -10,8 +10,6 @@ from calibrant.metrics.multiclass import MulticlassLogLoss
 from calibrant.metrics.ordinal import RPS, CumulativeMetric, as_ordinal_metrics
 from calibrant.metrics.registry import MetricLike
 
-__all__ = ["DEFAULTS", "panel"]
-
 DEFAULTS = Defaults(
     margin=0.1, unit="in log-odds", largest_margin=2.0, n_resamples=199, options=("metrics", *ROW_OPTIONS)
 )

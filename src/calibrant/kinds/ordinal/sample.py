@@ -12,8 +12,6 @@ from calibrant.kinds.ordinal.forecast import Ordinal
 from calibrant.tables.class_table import ClassProbabilities, ClassTable
 from calibrant.tables.rows import Rows
 
-__all__ = ["check_order", "read", "read_groups", "read_proba"]
-
 
 def read_proba(forecast: Any, name: str | None = None) -> tuple[ClassProbabilities, tuple[Any, ...]]:
     """Return the probabilities of a forecast, and its classes in their order."""

@@ -20,8 +20,6 @@ from calibrant.results.uncertainty import Interval, Null
 from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdict
 from calibrant.tables.class_table import ClassTable
 
-__all__ = ["NAME", "OrdinalVerdict", "Threshold", "decide"]
-
 NAME = "cumulative log-odds error"
 _LEAST_PROBABILITY = 1e-300  # of a class, by which scores are divided
 

@@ -10,8 +10,6 @@ from calibrant.kinds.ordinal.evaluation import threshold_name
 from calibrant.kinds.words import FRESH_ROWS, Action, ReportTable, Words, gain_text
 from calibrant.results.evaluation import Evaluation
 
-__all__ = ["WORDS"]
-
 
 class OrdinalWords(Words):
     """How a report speaks of probabilities of ordered classes."""

@@ -13,18 +13,6 @@ from calibrant.results.audit import ResidualTerms
 from calibrant.tables.mean_table import ONE_COLUMN, check_means
 from calibrant.tables.rows import Rows
 
-__all__ = [
-    "FEATURES",
-    "OPTIONS",
-    "READING",
-    "TERMS",
-    "assess",
-    "batch_forecast",
-    "check",
-    "forecast_column",
-    "residual_terms",
-]
-
 TERMS = ResidualTerms("mean_error", "the prediction", is_share=False)
 # The features that describe the forecast, and the options that not all kinds have.
 FEATURES: tuple[str, ...] = ("prediction",)

@@ -8,8 +8,6 @@ from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, Option
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
 
-__all__ = ["COLUMNS"]
-
 
 def _check(rows: "FileRows") -> "FileRows":
     from calibrant.kinds.file_rows import check_numbers

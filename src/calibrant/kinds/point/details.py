@@ -14,8 +14,6 @@ from calibrant.tables.mean_table import MeanTable
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
 
-__all__ = ["PointDetails"]
-
 
 @dataclass(frozen=True, eq=False)
 class PointDetails(BoundedDetails):

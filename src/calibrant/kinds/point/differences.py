@@ -26,8 +26,6 @@ from calibrant.results.settings import Settings
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means
 from calibrant.tables.rows import Rows
 
-__all__ = ["TERMS", "compare"]
-
 TERMS = ComparisonTerms(
     decides="bias by bin",
     quantity="bias by bin (in standard deviations of the outcome)",

@@ -25,8 +25,6 @@ from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Verdict
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["MeanParts", "bins_of_bias", "evaluate", "given_metrics"]
-
 
 @dataclass(frozen=True, eq=False)
 class MeanParts:

@@ -21,8 +21,6 @@ from calibrant.results.uncertainty import Estimate, Interval, MetricResult, Null
 from calibrant.results.verdict import OmnibusTest
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["UNITS", "estimate_metrics", "mean_estimate", "metric_result", "metric_results", "resampled_metrics"]
-
 UNITS = {
     "mean error": "y",
     "ratio": "1",

@@ -7,8 +7,6 @@ from calibrant.kinds.base import ROW_OPTIONS, Defaults
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.registry import MetricLike, as_metrics
 
-__all__ = ["DEFAULTS", "panel"]
-
 DEFAULTS = Defaults(
     margin=0.05,
     unit="in standard deviations of the outcome",

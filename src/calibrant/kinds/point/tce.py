@@ -14,8 +14,6 @@ from calibrant.results.uncertainty import Null
 from calibrant.tables.mean_table import MeanPartition, MeanTable
 from calibrant.tables.rows import repeated_rows
 
-__all__ = ["SignedErrors", "single_rows", "tce_with_null"]
-
 NAME = "TCE"
 _ROUNDING = 1e-12  # sums of squares up to this share of their terms are rounding
 

@@ -21,8 +21,6 @@ from calibrant.results.uncertainty import Estimate
 from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdict
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["bias_deviation", "decide", "few_clusters_note", "limits_notes", "mean_components"]
-
 _MIN_BINS = 5
 _MAX_RATIO = 1e6  # of the largest bound that is searched to the size of the noise
 _SMALL_RATIO = 3.0  # of T to its expectation without bias, below which the noncentral F distribution is used too

@@ -23,8 +23,6 @@ from calibrant.monitor.service.service_settings import ServiceSettings
 from calibrant.monitor.store import Store
 from calibrant.monitor.time_windows import to_datetime
 
-__all__ = ["Access", "AccessToken", "TokenBook", "bearer", "check_access"]
-
 _SCOPES = ("read", "write", "admin")
 _PREFIX = "cbt"
 

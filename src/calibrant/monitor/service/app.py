@@ -24,8 +24,6 @@ from calibrant.monitor.service.problems import ServiceProblem, as_problem, probl
 from calibrant.monitor.service.running_service import Service
 from calibrant.monitor.service.service_settings import ServiceSettings
 
-__all__ = ["Guard", "create_app"]
-
 _LOG = logging.getLogger("calibrant.service")
 
 

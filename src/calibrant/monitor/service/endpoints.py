@@ -24,8 +24,6 @@ from calibrant.monitor.store import read_audit, record_audit
 from calibrant.tables.score_table import ScoreTable
 from calibrant.versions import __version__
 
-__all__ = ["ENDPOINTS", "api_routes", "openapi"]
-
 _EVENTS = "text/event-stream"
 _SMALL = 2**16  # bytes of a body that is parsed in the event loop
 _TEXT = {"type": "string"}

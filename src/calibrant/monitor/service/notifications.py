@@ -16,8 +16,6 @@ from calibrant._support.plain_data import label as json_label
 from calibrant._support.plain_data import number
 from calibrant.monitor.status import Alarm
 
-__all__ = ["Channel", "Mailbox", "Notification"]
-
 
 @dataclass(frozen=True)
 class Notification:

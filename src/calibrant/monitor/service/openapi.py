@@ -19,8 +19,6 @@ from calibrant.versions import __version__
 if TYPE_CHECKING:
     from calibrant.monitor.service.running_service import Service
 
-__all__ = ["SETTINGS", "Answer", "Call", "Endpoint", "Parameter", "describe", "list_page", "ref"]
-
 
 @dataclass(frozen=True)
 class Parameter:

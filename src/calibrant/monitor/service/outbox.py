@@ -20,8 +20,6 @@ from calibrant.monitor.time_windows import to_datetime
 if TYPE_CHECKING:
     from calibrant.monitor.service.running_service import Service
 
-__all__ = ["AlarmDelivery", "Due", "Outbox"]
-
 _SECOND = 1_000_000
 _LONGEST_WAIT = 3600
 _MOST = 20

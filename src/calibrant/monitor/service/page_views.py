@@ -27,17 +27,6 @@ from calibrant.results import sentences
 from calibrant.results.evaluation import Evaluation
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = [
-    "ModelRequest",
-    "PageLinks",
-    "Period",
-    "ResultCache",
-    "default_periods",
-    "model_view",
-    "overview_view",
-    "sparkline",
-]
-
 
 @dataclass(frozen=True)
 class PageLinks:

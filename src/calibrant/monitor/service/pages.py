@@ -21,8 +21,6 @@ from calibrant.monitor.store import Store
 from calibrant.report.templates import asset, render_served
 from calibrant.versions import __version__
 
-__all__ = ["error_page", "page_routes"]
-
 # Nothing is inline and nothing comes from elsewhere; a page can be framed by nobody.
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "

@@ -15,8 +15,6 @@ from calibrant.monitor.model_settings import DeletedModelError, SettingsConflict
 from calibrant.monitor.recording import BatchConflictError
 from calibrant.monitor.schema import StoreError
 
-__all__ = ["ServiceProblem", "as_problem", "problem_response"]
-
 MEDIA_TYPE = "application/problem+json"
 _CODES = {BatchConflictError: 422, DeletedModelError: 404, SettingsConflictError: 409}
 _EVENTS = "Send 1 for rows with the event and 0 for others."

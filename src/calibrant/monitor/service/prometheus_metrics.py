@@ -16,8 +16,6 @@ from calibrant.monitor.service.access_tokens import Access
 if TYPE_CHECKING:
     from calibrant.monitor.service.running_service import Service
 
-__all__ = ["METRICS_TYPE", "RequestMetrics", "scrape"]
-
 METRICS_TYPE = CONTENT_TYPE_LATEST
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _MICROSECONDS = 1e6

@@ -15,8 +15,6 @@ import numpy as np
 from calibrant._support.errors import Argument, InputError, is_number, nearest
 from calibrant.monitor.service.problems import ServiceProblem
 
-__all__ = ["ARROW", "CSV", "JSON", "Columns", "media_type", "read_columns", "read_object"]
-
 JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"
 _SCALARS = (str, int, float, bool, type(None))
 _MOST_COLUMNS = 50

@@ -27,8 +27,6 @@ from calibrant.monitor.status import Receipt
 from calibrant.monitor.store import Store
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["EventHub", "Service", "Subscription"]
-
 T = TypeVar("T")
 _SECONDS = 1.0
 _HEARTBEAT = 15.0

@@ -21,8 +21,6 @@ from calibrant.monitor.service.app import create_app
 from calibrant.monitor.service.service_settings import ServiceSettings
 from calibrant.monitor.store import Store
 
-__all__ = ["ServiceServer", "check_address", "listen", "serve"]
-
 _KEEP_ALIVE = 30
 
 

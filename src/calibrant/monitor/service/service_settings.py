@@ -14,8 +14,6 @@ from calibrant.monitor.observations import check_name
 from calibrant.monitor.service.notifications import Channel, Mailbox
 from calibrant.monitor.service.webhooks import Webhook
 
-__all__ = ["ServiceSettings", "read_settings"]
-
 
 @dataclass(frozen=True)
 class ServiceSettings:

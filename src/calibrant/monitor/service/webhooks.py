@@ -13,8 +13,6 @@ from calibrant._support.addresses import is_loopback, open_connection
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor.service.notifications import Notification
 
-__all__ = ["Webhook", "WebhookError", "sign", "verify_signature"]
-
 _SECONDS = 10
 _FEWEST_BYTES = 24
 _PREFIX = "whsec_"

@@ -11,8 +11,6 @@ from calibrant._support.errors import InputError
 from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.store import Store
 
-__all__ = ["WorkQueue", "WriteQueue"]
-
 T = TypeVar("T")
 _GROUP = 32
 
