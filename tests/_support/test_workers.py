@@ -39,6 +39,14 @@ def test_two_functions_return_their_results_and_run_at_once_where_rows_and_cores
     assert run_together(lambda: (both.wait(10), 1)[1], lambda: (both.wait(10), "two")[1], rows=rows) == (1, "two")
 
 
+@pytest.mark.parametrize(("rows", "cores"), [(1e6, 4), (1e6, 1), (10, 4)])
+def test_three_pieces_return_their_results_in_order(monkeypatch, rows, cores):
+    monkeypatch.setattr(workers, "available_cores", lambda: cores)
+    all_three = threading.Barrier(3 if rows > 100 and cores > 1 else 1)
+    pieces = [lambda name=name: (all_three.wait(10), name)[1] for name in "abc"]
+    assert run_together(*pieces, rows=rows) == ("a", "b", "c")
+
+
 def test_few_rows_have_one_thread_and_many_have_one_for_each_core(monkeypatch):
     monkeypatch.setattr(workers, "available_cores", lambda: 12)
     assert [thread_count(rows) for rows in (99_999, 100_000)] == [1, 12]

@@ -11,7 +11,7 @@ import pytest
 import calibrant as cb
 from calibrant._support import workers
 from calibrant.inference.design import Design
-from calibrant.kinds.binary.verdict import decide
+from calibrant.kinds.binary.verdict import BinaryTests, decide
 from calibrant.results.evaluation import Evaluation
 
 FRAMES = [name for name in ("pandas", "polars", "pyarrow") if importlib.util.find_spec(name)]
@@ -67,7 +67,7 @@ def test_evaluation_agrees_with_the_functions_behind_it():
     for name, metric in {"ECE": cb.ECE(), "TCE": cb.TCE(), "Brier": cb.METRICS["brier"]()}.items():
         assert found[name].interval == cb.interval(metric, table, n_resamples=60, random_state=3)
         assert found[name].null == cb.null(metric, table, n_resamples=60, random_state=3)
-    verdict, estimate = decide(Design(table), margin=0.1, alpha=0.05, confidence_level=0.95)
+    verdict, estimate = decide(BinaryTests.from_design(Design(table)), margin=0.1, alpha=0.05, confidence_level=0.95)
     assert (found.decision, found.details.estimate) == (verdict, estimate)
     assert found["log-odds error"].value == cb.log_odds_error(table)
     absolute = cb.evaluate(y, p, margin=cb.AbsoluteMargin(0.01), n_resamples=60, random_state=3)

@@ -13,7 +13,7 @@ from calibrant.inference import ValidationPrecision
 from calibrant.inference.binary_components import binary_components
 from calibrant.inference.design import Design
 from calibrant.inference.sample_size import auc_rows, net_benefit_rows, oe_rows, slope_rows
-from calibrant.kinds.binary.verdict import decide
+from calibrant.kinds.binary.verdict import BinaryTests, decide
 
 SCORES = np.random.default_rng(0).beta(1, 9, 2_000)
 Z = 1.959963984540054
@@ -68,9 +68,12 @@ def test_a_slope_is_detected_with_the_planned_power():
 
 def test_calibrated_models_are_shown_within_the_margin_with_the_planned_power():
     rows = cb.sample_size(SCORES, margin=0.3).equivalence
-    share = simulated(
-        lambda d: decide(d, margin=0.3, alpha=0.05, confidence_level=0.95)[0].deviation.pvalue <= 0.05, rows
-    )
+
+    def is_shown(design):
+        tests = BinaryTests.from_design(design)
+        return decide(tests, margin=0.3, alpha=0.05, confidence_level=0.95)[0].deviation.pvalue <= 0.05
+
+    share = simulated(is_shown, rows)
     assert 0.74 < share < 0.88
 
 

@@ -12,24 +12,18 @@ if TYPE_CHECKING:  # importing calibrant loads no other module
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property as cached_property  # noqa: PLC0414  # a public name of this module
 else:
+    import functools
+    from contextlib import nullcontext
 
-    class cached_property:  # noqa: N801  # the name of Python's own
+    class cached_property(functools.cached_property):  # noqa: N801  # the name of Python's own
         """A property that is computed once for each object; twice if two threads need it at the same time.
 
         That of Python 3.11 has a lock: one thread at a time computes a property of a class.
         """
 
         def __init__(self, func):
-            self.func, self.__doc__ = func, func.__doc__
-
-        def __set_name__(self, owner, name):
-            self.attrname = name
-
-        def __get__(self, instance, owner=None):
-            if instance is None:
-                return self
-            value = instance.__dict__[self.attrname] = self.func(instance)
-            return value
+            super().__init__(func)
+            self.lock = nullcontext()
 
 
 class LazyNames:

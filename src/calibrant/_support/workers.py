@@ -14,10 +14,11 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S")
 
 # Begins a call in another thread; returns the function that waits for its result.
 Submit: TypeAlias = Callable[[Callable[[], Any]], Callable[[], Any]]
@@ -74,20 +75,26 @@ def thread_count(rows: float, work: Work = "Python") -> int:
     return max(1, cores - min(beside, cores // _CORES_PER_OTHER_THREAD))
 
 
-def run_together(first: Callable[[], T], second: Callable[[], R], *, rows: float) -> tuple[T, R]:
-    """Return the results of two independent pieces of work on so many rows, the second one in another thread.
+@overload
+def run_together(first: Callable[[], T], second: Callable[[], R], /, *, rows: float) -> tuple[T, R]: ...
+@overload
+def run_together(
+    first: Callable[[], T], second: Callable[[], R], third: Callable[[], S], /, *, rows: float
+) -> tuple[T, R, S]: ...
+def run_together(first: Callable[[], Any], /, *others: Callable[[], Any], rows: float) -> tuple[Any, ...]:
+    """Return the results of independent pieces of work on so many rows, all but the first one in other threads.
 
     On one core they would only take the cache from each other, so they run one after the other.
     """
     if thread_count(rows) == 1:
-        return first(), second()
+        return (first(), *(piece() for piece in others))
     outer = _current_pieces()
-    pieces = _Pieces(outer, _THREADS_PER_PIECE)
-    with _pool(pieces, 1) as pool:
-        other = pool.submit(second)
+    pieces = _Pieces(outer, _THREADS_PER_PIECE * len(others))
+    with _pool(pieces, len(others)) as pool:
+        futures = [pool.submit(piece) for piece in others]
         _of_thread.pieces = pieces
         try:
-            return first(), _result(other)
+            return (first(), *(_result(future) for future in futures))
         finally:
             _of_thread.pieces = outer
 

@@ -44,10 +44,7 @@ class LogOddsDeviation:
     @cached_property
     def value(self) -> float:
         """The estimate, debiased."""
-        return self._value(self.bins)
-
-    def _value(self, bins: LogOddsBins) -> float:
-        total = float(bins.information.sum())
+        bins, total = self.bins, float(self.bins.information.sum())
         if self.design.n_clusters is None or total == 0:
             return math.sqrt(log_odds.squared_error(bins))
         trace = float(np.trace(self._matrix(bins, None)))

@@ -10,9 +10,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from calibrant._support.errors import MissingExtraError
-from calibrant.plots.canvas import EVENT, MODELS, new_canvas
+from calibrant.plots.canvas import EVENT, MODELS
 from calibrant.plots.display import Display, svg
-
 
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _INK, _PAPER = "#000000", "#ffffff"

@@ -19,7 +19,6 @@ from calibrant.results.text import GroupTable, ResultText, mean_score, n_used, r
 from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult
 from calibrant.results.verdict import Deviation, TestResult, Verdict
 
-
 SCHEMA_VERSION = 4
 
 

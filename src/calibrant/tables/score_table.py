@@ -987,7 +987,7 @@ class Partition:
     @property
     def mean_score(self) -> Floats:
         """Mean score of each bin."""
-        return self.total_score / self.n
+        return self._sums[2] / self.n
 
     @property
     def min_score(self) -> Floats:

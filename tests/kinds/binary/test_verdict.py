@@ -507,7 +507,8 @@ def test_a_deviation_is_printed_in_percent_or_as_a_factor(log_odds, text):
 
 def test_the_decision_needs_no_resamples():
     y, p = rows(0, 500)
-    decision, _ = decide(Design(cb.ScoreTable.from_arrays(y, p)), margin=0.1, alpha=0.05, confidence_level=0.95)
+    tests = BinaryTests.from_design(Design(cb.ScoreTable.from_arrays(y, p)))
+    decision, _ = decide(tests, margin=0.1, alpha=0.05, confidence_level=0.95)
     assert evaluated(y, p, n_resamples=19).decision == evaluated(y, p, random_state=5).decision == decision
 
 
@@ -555,7 +556,7 @@ def test_limits_are_finite_where_the_noncentral_distribution_is_not():
     kept_with = np.where(y & (p < 0.1), 0.01, 0.3)
     kept = rng.random(p.size) < kept_with
     table = cb.ScoreTable.from_arrays(y[kept], p[kept], sample_weight=1 / kept_with[kept])
-    found = decide(Design(table), margin=0.1, alpha=0.05, confidence_level=0.95)[1].error
+    found = decide(BinaryTests.from_design(Design(table)), margin=0.1, alpha=0.05, confidence_level=0.95)[1].error
     assert 0 <= found.low <= found.value <= found.high < np.inf
 
 

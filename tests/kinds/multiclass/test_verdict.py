@@ -12,7 +12,7 @@ from scipy.stats import poisson
 
 from calibrant._support.errors import InputError
 from calibrant.inference.design import Design
-from calibrant.kinds.binary.verdict import decide
+from calibrant.kinds.binary.verdict import BinaryTests, decide
 from calibrant.kinds.multiclass.components import _bounded, class_shifts, skewed_two_sided
 from calibrant.kinds.multiclass.confusions import _grouped, _variance, confusions
 from calibrant.kinds.multiclass.design import ClassRows
@@ -61,9 +61,8 @@ def test_two_classes_agree_with_the_binary_decision(shift, slope, rows):
     rng = np.random.default_rng(rows)
     x = rng.normal(-1, 1.3, rows)
     y = (rng.random(rows) < expit(slope * x + shift)).astype(int)
-    binary, binary_estimate = decide(
-        Design(ScoreTable.from_arrays(y, expit(x))), margin=0.1, alpha=0.05, confidence_level=0.95
-    )
+    tests = BinaryTests.from_design(Design(ScoreTable.from_arrays(y, expit(x))))
+    binary, binary_estimate = decide(tests, margin=0.1, alpha=0.05, confidence_level=0.95)
     found = decide_classes(np.stack([expit(-x), expit(x)], axis=1), y)
     slope_test, temperature = binary.omnibus.components["slope"], found.verdict.omnibus.components["temperature"]
     assert temperature.statistic == pytest.approx(slope_test.statistic, rel=0.05, abs=0.05)

@@ -12,7 +12,7 @@ from calibrant._support.errors import InputError, Note, check_option, check_resa
 from calibrant._support.logistic import EPS
 from calibrant._support.plain_data import columns, frame_from_columns, plain
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence, stream_key
-from calibrant.inference.curves.fitted_curves import FittedCurve, fit_local, fit_most_knots, fit_spline
+from calibrant.inference.curves.fitted_curves import FittedCurve, fit_local, fit_spline
 from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import read_rows
 from calibrant.metrics.bins import PAVA
@@ -264,7 +264,7 @@ def calibration_curve(
     if method == "local":
         fit = fit_local(design, grid, 0.75 if span is None else span, 2 if degree is None else degree)
     else:
-        fit = fit_most_knots(design, grid) if n_knots is None else fit_spline(design, grid, n_knots)
+        fit = fit_spline(design, grid, n_knots)
     return _with_bands(design, grid, fit, method, level, n_resamples, random_state)
 
 
@@ -285,7 +285,7 @@ def spline_curve(design: Design, level: float, n_resamples: int = 999) -> Calibr
     """Return the spline curve that evaluations show; None where there is none."""
     grid = curve_grid(design.table, None)
     try:
-        fit = fit_most_knots(design, grid)
+        fit = fit_spline(design, grid)
     except InputError:  # too few scores, or outcomes that a threshold separates
         return None
     return _with_bands(design, grid, fit, "spline", level, n_resamples, 0)

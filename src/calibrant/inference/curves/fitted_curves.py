@@ -71,9 +71,6 @@ def restricted_cubic_basis(x: Floats, at: Sequence[float] | Floats) -> list[Floa
     return [x, *(column / (last - t[0]) ** 2 for column in columns)]
 
 
-_KNOTS = 5
-
-
 @dataclass(frozen=True, eq=False)
 class FittedCurve:
     """A curve, and the centre of its bands on a scale on which the error is close to normal.
@@ -117,33 +114,33 @@ class FittedCurve:
         return np.asarray(np.clip((1 + 2 * self.offset) * expit(value) - self.offset, 0.0, 1.0))
 
 
-def fit_most_knots(design: Design, at: Floats, n_knots: int = _KNOTS) -> FittedCurve:
-    """Fit the spline with 5 knots or, where the outcomes do not determine it, with 4 or 3."""
-    try:
-        fit = fit_spline(design, at, n_knots)
-    except InputError:
-        if n_knots == 3:
-            raise
-        return fit_most_knots(design, at, n_knots - 1)
-    if n_knots == _KNOTS:
-        return fit
-    text = "Knots of the spline, fewer than 5 because a part of the curve would separate the outcomes: {count}."
-    return replace(fit, notes=(*fit.notes, Note("fewer_knots", n_knots, text)))
+def fit_spline(design: Design, at: Floats, n_knots: int | None = None) -> FittedCurve:
+    """Fit the logistic regression on a restricted cubic spline of the logit of the score.
 
-
-def fit_spline(design: Design, at: Floats, n_knots: int) -> FittedCurve:
-    """Fit the logistic regression on a restricted cubic spline of the logit of the score."""
+    By default with 5 knots or, where the outcomes do not determine the curve, with 4 or 3.
+    """
     table = design.table
     x = logit(table.score, EPS)
-    inner = knots(table, x, n_knots)
-    notes = count_clipped(table, EPS)[1]
-    if inner.size < n_knots:
+    for count in (5, 4, 3) if n_knots is None else (n_knots,):
+        inner = knots(table, x, count)
+        basis, grid = spline_columns(table.score, inner), spline_columns(at, inner)
+        settings = {"knots": expit(inner).tolist(), "basis": "restricted cubic spline of logit(score)"}
+        try:
+            fit = fit_columns(design, basis, grid, settings, count_clipped(table, EPS)[1])
+        except InputError:
+            if count in (3, n_knots):
+                raise
+            continue
+        break
+    notes = fit.notes
+    if inner.size < count:
         shape = "the curve is a line in the logit." if inner.size < 3 else "the curve is less flexible."
-        text = f"Distinct knots of the spline, because of ties: {{count}} instead of {n_knots}; {shape}"
+        text = f"Distinct knots of the spline, because of ties: {{count}} instead of {count}; {shape}"
         notes += (Note("tied_knots", int(inner.size), text),)
-    basis, grid = spline_columns(table.score, inner), spline_columns(at, inner)
-    settings = {"knots": expit(inner).tolist(), "basis": "restricted cubic spline of logit(score)"}
-    return fit_columns(design, basis, grid, settings, notes)
+    if n_knots is None and count < 5:
+        text = "Knots of the spline, fewer than 5 because a part of the curve would separate the outcomes: {count}."
+        notes += (Note("fewer_knots", count, text),)
+    return replace(fit, notes=notes)
 
 
 def spline_columns(score: Floats, inner: Floats) -> list[Floats]:
@@ -271,7 +268,7 @@ def _with_spline_band(curve: FittedCurve, design: Design, at: Floats) -> FittedC
     if rarer >= _FEW_ROWS:
         return curve
     try:
-        spline = fit_most_knots(design, at)
+        spline = fit_spline(design, at)
     except InputError:
         return curve
     notes = (*curve.notes, Note("spline_band", rarer, _SPLINE_BAND))

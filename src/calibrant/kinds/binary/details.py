@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -307,14 +309,11 @@ class BinaryDetails(LogOddsDetails):
 
     def complete(self) -> None:
         """Compute all results now."""
-        run_together(self._complete_design, self._complete_table, rows=len(self.table))
-
-    def _complete_design(self) -> None:
-        _ = self._tests_of_fits, self.coefficients, self.levels  # meanwhile the decision computes much of these
-
-    def _complete_table(self) -> None:
-        _ = self._tests_of_sums, self.decomposition, self.cumulative, self.sensitivity, self.reliability
-        _ = self.rejection_profile
+        of_design = attrgetter("_tests_of_fits", "coefficients", "levels")  # the decision computes much of these
+        of_table = attrgetter(
+            "_tests_of_sums", "decomposition", "cumulative", "sensitivity", "reliability", "rejection_profile"
+        )
+        run_together(partial(of_design, self), partial(of_table, self), rows=len(self.table))
 
     @cached_property
     def rows_needed(self) -> int | None:

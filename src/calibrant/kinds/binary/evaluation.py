@@ -12,14 +12,16 @@ from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.workers import Submit, run_together
-from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.inference.binary_components import IMPOSSIBLE, binary_components
 from calibrant.inference.design import Design
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
+from calibrant.inference.log_odds_deviation import LogOddsDeviation
+from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
 from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary.details import BinaryDetails
 from calibrant.kinds.binary.panel import DEFAULTS
-from calibrant.kinds.binary.verdict import decide, decide_without_tests
+from calibrant.kinds.binary.verdict import BinaryTests, decide, decide_without_tests
 from calibrant.kinds.grouped_sample import Starter
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
@@ -127,10 +129,18 @@ def evaluate(
             return known, details, run_together(resample, details.complete, rows=len(table))[0]
         return known, details, resample()
 
-    judge = partial(_decide, table, design, settings)
-    (verdict, estimate), (known, details, replicates) = run_together(judge, measure, rows=len(table))
-    if design is not None and is_own:
-        design.forget()
+    margin = DEFAULTS.margin if isinstance(settings.margin, AbsoluteMargin) else settings.margin
+    levels = {"margin": margin, "alpha": settings.alpha, "confidence_level": settings.confidence_level}
+    if design is None:
+        known, details, replicates = measure()
+        verdict, estimate = decide_without_tests(table, **levels)
+    else:
+        components, deviation = partial(binary_components, design), LogOddsDeviation(design)
+        value = partial(getattr, deviation, "value")  # kept by the deviation
+        tests, _, (known, details, replicates) = run_together(components, value, measure, rows=len(table))
+        verdict, estimate = decide(BinaryTests(join_tests(tests), deviation), **levels)
+        if is_own:
+            design.forget()
     shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
     if few_clusters:
         shown = {name: metric.without_inference() for name, metric in shown.items()}
@@ -153,12 +163,6 @@ def complete(evaluation: Evaluation, *, keep_design: bool = False) -> None:
         details.design.forget()
     for breakdown in (details.tested, evaluation.breakdowns["ACE"], details.reliability):
         breakdown.rate_interval(evaluation.settings.confidence_level)
-
-
-def _decide(table: ScoreTable, design: Design | None, settings: Settings) -> tuple[Verdict, LogOddsEstimate]:
-    margin = DEFAULTS.margin if isinstance(settings.margin, AbsoluteMargin) else settings.margin
-    options = {"margin": margin, "alpha": settings.alpha, "confidence_level": settings.confidence_level}
-    return decide_without_tests(table, **options) if design is None else decide(design, **options)
 
 
 def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Breakdown]:

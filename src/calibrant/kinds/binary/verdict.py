@@ -2,11 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from calibrant._support.workers import run_together
 from calibrant.inference.binary_components import FINE_BINS, IMPOSSIBLE, binary_components
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
@@ -22,24 +20,9 @@ from calibrant.tables.score_table import ScoreTable
 _LARGEST_NEAR_MARGIN = 0.5
 
 
-def decide(design: Design, *, margin: float, alpha: float, confidence_level: float) -> tuple[Verdict, LogOddsEstimate]:
-    """Return the verdict on a design, at a margin in log-odds, and its log-odds error."""
-    tests = BinaryTests.from_design(design)
-    deviation, tail = tests.deviation, (1 - confidence_level) / 2
-    value, spec = deviation.value, LogOddsError().spec
-    low, high = min(deviation.lower(tail), value), max(deviation.upper(tail), value)
-    error = Interval(NAME, value, low, high, confidence_level, "inversion", "1", 0, spec)
-    pvalue, bound = tests.equivalence_pvalue(margin, alpha), tests.bound(margin, alpha)
-    fine = tests.fine_bound(margin, alpha) if deviation.pvalue(margin) <= alpha else 0.0
-    null = _null(deviation, confidence_level)
-    size = Deviation(NAME, "", value, low, high, confidence_level, margin, bound, pvalue <= alpha, pvalue)
-    estimate = LogOddsEstimate(error, null, design.information, fine, design.n_clusters)
-    return Verdict(tests.omnibus, size, alpha, pvalue_without_tests=1.0), estimate
-
-
 @dataclass(frozen=True, eq=False)
 class BinaryTests:
-    """The joint test of a design, and its log-odds error."""
+    """The omnibus test of a design, and its log-odds error."""
 
     omnibus: OmnibusTest
     deviation: LogOddsDeviation
@@ -47,10 +30,7 @@ class BinaryTests:
     @classmethod
     def from_design(cls, design: Design) -> "BinaryTests":
         """Return all tests of a design."""
-        deviation = LogOddsDeviation(design)
-        estimate = partial(getattr, deviation, "value")  # kept by the deviation
-        components, _ = run_together(partial(binary_components, design), estimate, rows=len(design.table))
-        return cls(join_tests(components), deviation)
+        return cls(join_tests(binary_components(design)), LogOddsDeviation(design))
 
     def equivalence_pvalue(self, margin: float, alpha: float) -> float:
         """Return the p-value of the equivalence test.
@@ -75,6 +55,22 @@ class BinaryTests:
             return 0.0
         limit = self.deviation.upper_over_fine_bins(alpha, margin)
         return limit if limit > margin else 0.0
+
+
+def decide(
+    tests: BinaryTests, *, margin: float, alpha: float, confidence_level: float
+) -> tuple[Verdict, LogOddsEstimate]:
+    """Return the verdict on the tests of a design, at a margin in log-odds, and the log-odds error."""
+    deviation, tail = tests.deviation, (1 - confidence_level) / 2
+    value, spec = deviation.value, LogOddsError().spec
+    low, high = min(deviation.lower(tail), value), max(deviation.upper(tail), value)
+    error = Interval(NAME, value, low, high, confidence_level, "inversion", "1", 0, spec)
+    pvalue, bound = tests.equivalence_pvalue(margin, alpha), tests.bound(margin, alpha)
+    fine = tests.fine_bound(margin, alpha) if deviation.pvalue(margin) <= alpha else 0.0
+    null = _null(deviation, confidence_level)
+    size = Deviation(NAME, "", value, low, high, confidence_level, margin, bound, pvalue <= alpha, pvalue)
+    estimate = LogOddsEstimate(error, null, deviation.design.information, fine, deviation.design.n_clusters)
+    return Verdict(tests.omnibus, size, alpha, pvalue_without_tests=1.0), estimate
 
 
 def decide_without_tests(

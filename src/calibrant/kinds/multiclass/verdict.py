@@ -31,7 +31,6 @@ from calibrant.metrics.log_odds import LogOddsError
 from calibrant.results.uncertainty import Interval, Null
 from calibrant.results.verdict import Claim, Deviation, OmnibusTest, TestResult, Verdict
 
-
 NAME = "class-wise log-odds error"
 FINE_BINS = "class-wise deviation over fine bins"
 # Up to this margin the variance is also taken at its ends; those of larger margins lie far from most errors.
