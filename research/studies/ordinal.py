@@ -1,6 +1,7 @@
-"""Error rates of the verdict on ordered classes: size and power over classes, rows, skewed classes and dependence.
+"""Error rates of the verdict on ordered classes: size and power over classes, rows and skewed classes.
 
-``python -m research run ordinal`` runs the cells that docs/studies/ordinal.csv does not have yet.
+``python -m research ordinal`` runs the cells that docs/studies/ordinal.csv does not have yet: 1,000 data sets each, 400
+of more than 1,000 rows where the model is wrong.
 """
 
 import csv
@@ -75,7 +76,7 @@ def main() -> None:
     for cell in cells():
         if tuple(map(str, astuple(cell))) in done:
             continue
-        data_sets = DATA_SETS if cell.rows <= 1_000 else 400
+        data_sets = DATA_SETS if cell.rows <= 1_000 or cell.error == "none" else 400
         known.append(
             {**dict(zip(names, astuple(cell), strict=True)), "data_sets": data_sets, **measure(cell, data_sets)}
         )
