@@ -135,6 +135,7 @@ MAPS = {
 CLASSES = {
     "one_vs_rest": cb.OneVsRest(),
     "pairwise": cb.PairwiseCoupling(),
+    "cumulative": cb.calibrators.Cumulative(),
     "softmax_temperature": cb.SoftmaxTemperature(),
     "matrix, l2": cb.MatrixScaling(l2=1.0),
     "dirichlet, l2": cb.Dirichlet(penalty="l2"),

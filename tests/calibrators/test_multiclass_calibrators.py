@@ -1,4 +1,4 @@
-"""Multiclass calibrators: laws for every multiclass entry of CALIBRATORS, independent optimisers, degenerate rows."""
+"""Multiclass calibrators: laws for every entry of CALIBRATORS of classes, independent optimisers, degenerate rows."""
 
 import json
 import pickle
@@ -25,7 +25,7 @@ from calibrant.calibrators.class_maps import couple
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "multiclass.json").read_text())
 EPS = 2.0**-24
 X3, Y3 = make_classification(1500, n_informative=6, n_classes=3, flip_y=0.1, random_state=0)
-KINDS = {name: kind() for name, kind in cb.CALIBRATORS.items() if kind.kind == "multiclass"} | {
+KINDS = {name: kind() for name, kind in cb.CALIBRATORS.items() if kind.takes == "classes"} | {
     "one_vs_rest of isotonic": cb.OneVsRest("isotonic"),
     "pairwise of beta": cb.PairwiseCoupling(cb.Beta()),
     "matrix, l2": cb.MatrixScaling(l2=0.1),
@@ -89,7 +89,7 @@ def test_the_order_of_rows_has_no_effect(name):
     assert one(proba) == pytest.approx(two(proba), abs=1e-9)
 
 
-@every_kind
+@pytest.mark.parametrize("name", [name for name, cal in KINDS.items() if cal.kind == "multiclass"])
 @pytest.mark.parametrize("order", [[2, 0, 1], [1, 0, 2]])
 def test_permuted_classes_give_permuted_probabilities(name, order):
     proba, y, _ = rows()
@@ -193,11 +193,11 @@ def test_a_class_without_rows_is_an_error_where_its_probability_has_no_estimate(
 def test_names_stand_for_objects():
     proba, y, _ = rows(size=500)
     for name, kind in cb.CALIBRATORS.items():
-        assert kind.kind in ("binary", "multiclass")
-        if kind.kind == "multiclass":
+        assert kind.kind in ("binary", "multiclass", "ordinal")
+        if kind.takes == "classes":
             by_name = cb.CalibratedModel(GaussianNB(), name, ensemble=False, cv=3).fit(X3, Y3)
             assert type(by_name.calibrator_) is kind
-    for wrapper in (cb.OneVsRest, cb.PairwiseCoupling):
+    for wrapper in (cb.OneVsRest, cb.PairwiseCoupling, cb.calibrators.Cumulative):
         for name, cal in (("beta", cb.Beta()), ("isotonic", cb.Isotonic()), ("platt", None)):
             assert np.array_equal(wrapper(name).fit(proba, y)(proba), wrapper(cal).fit(proba, y)(proba))
         for bad in ("isotone", "dirichlet", cb.Dirichlet(), 3):
@@ -373,6 +373,7 @@ def test_settings_are_checked():
         (cb.MatrixScaling(l2="much"), "l2"),
         (cb.Dirichlet(eps=0.0), "eps"),
         (cb.PairwiseCoupling(eps=1.0), "eps"),
+        (cb.calibrators.Cumulative(eps=0.0), "eps"),
         (cb.Spline(n_knots=1), "n_knots"),
         (cb.Spline(on="all"), "on must be"),
     ):
@@ -516,6 +517,62 @@ def test_splines_of_few_distinct_scores():
     assert cb.Spline().fit(two, y)(two).sum(axis=1) == pytest.approx(np.ones(50))
 
 
+# Ordered classes
+
+
+def test_thresholds_of_ordered_classes_by_hand():
+    proba = np.repeat([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]], 4, axis=0)
+    y = np.array(["low", "mid", "high", "high", "low", "low", "low", "mid"])
+    cal = cb.calibrators.Cumulative(cb.Isotonic(extremes=True), eps=1e-15).fit(proba, y, classes=["low", "mid", "high"])
+    # At most low: 1 of 4 rows of score 0.2, 3 of 4 of 0.6. At most mid: 2 of 4 of score 0.7, 4 of 4 of 0.9.
+    assert cal(proba[::4]) == pytest.approx(np.array([[1 / 4, 1 / 4, 1 / 2], [3 / 4, 1 / 4, 0]]), abs=1e-14)
+    # Scores 0.6 and 0.7: the values 3/4 and 1/2 cross, and both become 5/8.
+    assert cal([[0.6, 0.1, 0.3]]) == pytest.approx(np.array([[5 / 8, 0, 3 / 8]]), abs=1e-14)
+    assert cal.predict([[0.1, 0.2, 0.7]]).tolist() == ["high"]
+
+
+@pytest.mark.parametrize("name", ["platt", "beta", "isotonic", "temperature"])
+def test_the_reversed_order_of_classes_gives_the_reversed_probabilities(name):
+    proba, y, _ = rows(n_classes=5)
+    one = cb.calibrators.Cumulative(name).fit(proba, y)
+    two = cb.calibrators.Cumulative(name).fit(proba[:, ::-1], 4 - y)
+    assert two(proba[:, ::-1]) == pytest.approx(one(proba)[:, ::-1], abs=1e-9)
+
+
+def test_values_that_do_not_cross_are_those_of_the_binary_calibrators():
+    proba, y, _ = rows(n_classes=4)
+    cal = cb.calibrators.Cumulative().fit(proba, y)
+    below = proba.cumsum(axis=1)[:, :3]
+    values = np.column_stack([cb.Platt().fit(below[:, k], y <= k)(below[:, k]) for k in range(3)])
+    rising = (np.diff(values, axis=1) >= 0).all(axis=1)
+    found = (cal(proba).cumsum(axis=1)[:, :3] - EPS * np.arange(1, 4)) / (1 - 4 * EPS)
+    assert rising.mean() > 0.9
+    assert found[rising] == pytest.approx(values[rising], abs=1e-12)
+    crossed = [np.array([values[:, : k + 1].max(axis=1), values[:, k:].min(axis=1)]).mean(axis=0) for k in range(3)]
+    assert found == pytest.approx(np.column_stack(crossed), abs=1e-12)
+
+
+def test_two_ordered_classes_are_one_event():
+    proba, y, _ = rows(n_classes=2)
+    found = cb.calibrators.Cumulative("beta").fit(proba, y)(proba)
+    assert found[:, 0] == pytest.approx(cb.Beta().fit(proba[:, 0], y == 0)(proba[:, 0]), abs=2 * EPS)
+
+
+def test_a_shift_of_ordered_classes_is_removed():
+    rng = np.random.default_rng(5)
+    cuts, place = np.array([-1.5, -0.5, 0.7, 1.6]), 1.3 * rng.normal(size=(20_000, 1))
+    edges = [np.hstack([0 * place, 1 / (1 + np.exp(-(cuts + shift - place))), 0 * place + 1]) for shift in (0.0, 0.5)]
+    truth, shifted = (np.diff(each, axis=1) for each in edges)
+    y = drawn(rng, truth)
+    found = cb.calibrators.Cumulative().fit(shifted[:10_000], y[:10_000])(shifted[10_000:])
+    assert np.abs(found - truth[10_000:]).mean() < 0.01 < np.abs(shifted - truth).mean() / 3
+    before, after = (
+        cb.evaluate(y[10_000:], cb.Ordinal(each), n_resamples=19).decision.deviation
+        for each in (shifted[10_000:], found)
+    )
+    assert after.value < 0.1 < before.margin * 3 < before.low
+
+
 # Reading
 
 
@@ -574,6 +631,8 @@ def test_maps_of_classes_are_checked():
         lambda: class_maps.Softmax(1.0, [0.0]),
         lambda: class_maps.Normalised([maps.Odds(1.0)]),
         lambda: class_maps.Coupling([maps.Odds(1.0)] * 2, [1.0, 1.0]),
+        lambda: class_maps.Thresholds([]),
+        lambda: class_maps.Thresholds([maps.Odds(1.0)] * 3, eps=0.3),
         lambda: class_maps.Coupling([maps.Odds(1.0)] * 3, [1.0, 0.0, 1.0]),
         lambda: maps.from_dict({"kind": "pickle"}, class_maps.CLASS_MAPS),
         lambda: maps.from_dict({"kind": "softmax", "weights": 1.0, "biases": [0.0, 0.0]}, class_maps.CLASS_MAPS),

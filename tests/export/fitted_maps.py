@@ -33,7 +33,7 @@ def fitted_maps(n=2000):
         fitted = cal.fit(p, event)
         yield fitted, {"column": "p"}, lambda rows, fitted=fitted: fitted(rows["p"])[:, None]
     several = (cb.Dirichlet(), cb.MatrixScaling(), cb.VectorScaling(), cb.SoftmaxTemperature(), cb.Spline())
-    for cal in (*several, cb.OneVsRest(cb.Isotonic())):
+    for cal in (*several, cb.OneVsRest(cb.Isotonic()), cb.calibrators.Cumulative()):
         fitted = cal.fit(proba, np.minimum(label, 2))
         yield fitted, {"columns": CLASSES}, lambda rows, f=fitted: f(np.column_stack([rows[n] for n in CLASSES]))
     points = (rg.LinearRecalibrator(cv=None), rg.IsotonicRecalibrator(cv=None), rg.LocalRecalibrator(cv=None))

@@ -162,7 +162,7 @@ def use(calibrator):
         found = calibrator(FEATURES[:, columns], P)
         assert ((found >= 0) & (found <= 1)).all()
         return
-    given = {"binary": SCORES, "multiclass": PROBA[:5], "point": POINT[:5]}[calibrator.kind]
+    given = {"binary": SCORES, "multiclass": PROBA[:5], "ordinal": PROBA[:5], "point": POINT[:5]}[calibrator.kind]
     found = calibrator(given)
     assert not np.isnan(found).any()
     assert calibrator.kind == "point" or ((found >= 0).all() and (found <= 1).all())

@@ -45,6 +45,9 @@ FITTED = {
     "one_vs_rest, plain": cb.OneVsRest(cb.Isotonic(extremes=True)),
     "spline": cb.Spline(),
     "spline, classwise": cb.Spline(on="classwise", n_knots=4),
+    "cumulative": cb.calibrators.Cumulative(),
+    "cumulative, beta": cb.calibrators.Cumulative("beta"),
+    "cumulative, isotonic": cb.calibrators.Cumulative("isotonic"),
     "pairwise": cb.PairwiseCoupling(),
     "pairwise, isotonic": cb.PairwiseCoupling(cb.Isotonic(), eps=2.0**-20),
 }
@@ -83,7 +86,7 @@ def nothing():
 
 
 def test_every_multiclass_calibrator_is_here():
-    kinds = {kind for kind in cb.CALIBRATORS.values() if kind.kind == "multiclass"}
+    kinds = {kind for kind in cb.CALIBRATORS.values() if kind.takes == "classes"}
     assert {type(cal) for cal in FITTED.values()} == kinds
 
 

@@ -160,6 +160,7 @@ def test_files_of_calibrators(rows, tmp_path):
     data = {
         "binary": (rows["p"], rows["y"]),
         "multiclass": (rows["probabilities"], rows["label"]),
+        "ordinal": (rows["probabilities"], rows["label"]),
         "point": (rows["mean"], rows["number"]),
         "distribution": (cb.Gaussian(rows["mean"], np.ones(rows["mean"].size)), rows["number"]),
     }

@@ -22,7 +22,7 @@ _lazy = _LazyNames(
         "calibrators.score_map": "Identity ScoreMap",
         "calibrators.calibrated_model": "CalibratedModel",
         "calibrators.multicalibrator": "Multicalibrator",
-        "calibrators.multiclass": "OneVsRest PairwiseCoupling ProbabilityMap Spline",
+        "calibrators.multiclass": "Cumulative OneVsRest PairwiseCoupling ProbabilityMap Spline",
         "calibrators.registry": "CALIBRATORS",
         "calibrators.scorers": "MetricScorer",
         "calibrators.softmax_scaling": "Dirichlet MatrixScaling SoftmaxTemperature VectorScaling",

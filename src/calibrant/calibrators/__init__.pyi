@@ -13,6 +13,7 @@ from calibrant.calibrators.logit_scaling import Platt as Platt
 from calibrant.calibrators.logit_scaling import PriorShift as PriorShift
 from calibrant.calibrators.logit_scaling import Temperature as Temperature
 from calibrant.calibrators.multicalibrator import Multicalibrator as Multicalibrator
+from calibrant.calibrators.multiclass import Cumulative as Cumulative
 from calibrant.calibrators.multiclass import OneVsRest as OneVsRest
 from calibrant.calibrators.multiclass import PairwiseCoupling as PairwiseCoupling
 from calibrant.calibrators.multiclass import ProbabilityMap as ProbabilityMap

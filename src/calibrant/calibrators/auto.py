@@ -533,11 +533,11 @@ class AutoCalibrator(models.ModelOnFeatures):
 
 def _default_candidates(method: str, n_classes: int, metric: Metric) -> dict[str, Any]:
     """Return the calibrators that need nothing but rows, and cost-aware ones with the cost of the metric."""
-    takes = "column" if n_classes == 2 or method == "decision_function" else "classes"
+    kind = "binary" if n_classes == 2 or method == "decision_function" else "multiclass"
     candidates: dict[str, Any] = {
         name: class_()
         for name, class_ in CALIBRATORS.items()
-        if (class_.takes == takes and not class_.needs_settings) or (takes == "classes" and class_.suits_each_class)
+        if (class_.kind == kind and not class_.needs_settings) or (kind == "multiclass" and class_.suits_each_class)
     }
     cost = getattr(getattr(metric, "loss", None), "cost", None)
     if cost is not None:

@@ -36,6 +36,9 @@ class ClassExpression(Protocol):
     def top_label(self, confidence: maps.Map) -> "ClassExpression":
         """Return the map of the highest number, and shares of the rest in proportion to the others."""
 
+    def thresholds(self, per_threshold: Sequence[maps.Map], eps: float) -> "ClassExpression":
+        """Return differences of the maps of cumulative sums, made increasing and at least `eps` as in `Thresholds`."""
+
 
 class ClassMap(Protocol):
     """A function of matrices with one column per class. `kind` names it."""
@@ -281,7 +284,52 @@ def _coupling_step(scores: Floats, pairs: Floats, share: Floats) -> Floats:
     return np.asarray(np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0], dtype=np.float64)
 
 
-CLASS_MAPS: dict[str, Any] = {class_.kind: class_ for class_ in (Softmax, Normalised, TopLabel, Coupling)}
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    r"""One map per cumulative probability of ordered classes; their differences are the class probabilities.
+
+    Where the values of the maps cross, each becomes the mean of the largest value at or below its threshold and the
+    smallest at or above it. These rise, and are the values themselves where no values cross. Differences d become
+    ``eps + (1 - K eps) d``, at least `eps`.
+
+    >>> Thresholds([maps.Odds(1.0), maps.Odds(0.25)])(np.array([[0.3, 0.5, 0.2]])).round(6)
+    array([[0.3, 0.2, 0.5]])
+    >>> Thresholds([maps.Odds(1.0), maps.Odds(0.25)])(np.array([[0.6, 0.1, 0.3]])).round(3)
+    array([[0.484, 0.   , 0.516]])
+    """
+
+    per_threshold: Sequence[maps.Map]
+    eps: float = EPS
+
+    kind: ClassVar[str] = "thresholds"
+    domain: ClassVar[str] = "probability"
+
+    def __post_init__(self) -> None:
+        check_eps(self.eps)
+        object.__setattr__(self, "per_threshold", _maps(self, "per_threshold"))
+        if not self.per_threshold or self.n_classes * self.eps >= 1:
+            raise InputError(
+                "A map of thresholds must have a map for each class but the highest, and eps below 1 / K for K "
+                f"classes; got {len(self.per_threshold)} maps and eps {self.eps}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.per_threshold) + 1
+
+    def __call__(self, proba: Floats) -> Floats:
+        below = np.minimum(np.cumsum(proba, axis=1), 1.0).T
+        raw = np.column_stack([map_(column) for map_, column in zip(self.per_threshold, below, strict=False)])
+        rising = np.maximum.accumulate(raw, axis=1)
+        rising += np.minimum.accumulate(raw[:, ::-1], axis=1)[:, ::-1]
+        steps = np.diff(rising / 2, axis=1, prepend=0.0, append=1.0)
+        return np.asarray(self.eps + (1 - self.n_classes * self.eps) * steps)
+
+    def formula(self, columns: ClassExpression) -> ClassExpression:
+        return columns.thresholds(self.per_threshold, self.eps)
+
+
+CLASS_MAPS: dict[str, Any] = {class_.kind: class_ for class_ in (Softmax, Normalised, TopLabel, Coupling, Thresholds)}
 
 
 def softmax(logits: Floats) -> Floats:

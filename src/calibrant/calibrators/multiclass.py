@@ -23,7 +23,7 @@ from calibrant.calibrators.calibrator import (
     restore_labels,
     restore_notes,
 )
-from calibrant.calibrators.class_maps import CLASS_MAPS, ClassMap, Coupling, Normalised, TopLabel
+from calibrant.calibrators.class_maps import CLASS_MAPS, ClassMap, Coupling, Normalised, Thresholds, TopLabel
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.tables.class_table import ClassProbabilities
 from calibrant.tables.score_table import ScoreTable
@@ -224,7 +224,7 @@ class _OfScoreMaps(ProbabilityMap):
 
     calibrator: ScoreMap | str | None
     calibrators_: list[ScoreMap]
-    map_field: ClassVar[str]  # of the file: what determines the map beside the calibrators
+    map_field: ClassVar[str] = ""  # of the file: what determines the map beside the calibrators, if anything does
 
     @property
     def _score_map(self) -> ScoreMap:
@@ -237,8 +237,9 @@ class _OfScoreMaps(ProbabilityMap):
         raise NotImplementedError
 
     def _plain_map(self) -> dict[str, Any]:
-        value = super()._plain_map()["map"][self.map_field]
-        return {self.map_field: value, "calibrators": self.calibrators_}
+        name = self.map_field
+        own = {name: super()._plain_map()["map"][name]} if name else {}
+        return own | {"calibrators": self.calibrators_}
 
     def _read_map(self, state: dict[str, Any]) -> ClassMap:
         name, fitted = type(self).__name__, state.pop("calibrators", None)
@@ -399,6 +400,80 @@ class PairwiseCoupling(_OfScoreMaps):
 
     def _compose(self, fitted: list[maps.Map], value: Any) -> Coupling:
         return Coupling(fitted, value, self.eps)
+
+
+class Cumulative(_OfScoreMaps):
+    r"""Calibration of ordered classes: a binary calibrator of each cumulative probability.
+
+    For each class k but the highest, :math:`P(y \le k) = p_1 + \dots + p_k` is the score of the event that the outcome
+    is at most k, and fits a binary calibrator :math:`f_k`. Where the calibrated values of a row fall from one threshold
+    to the next, which no probabilities can, each becomes the mean of the largest value up to its threshold and the
+    smallest from it on,
+
+    .. math::
+
+       F_k = \tfrac{1}{2} \left( \max_{j \le k} f_j + \min_{j \ge k} f_j \right)
+
+    and class k gets :math:`F_k - F_{k-1}`, which is at least 0.
+
+    Parameters
+    ----------
+    calibrator : binary calibrator or its name in `CALIBRATORS`, default=Platt()
+        Cloned for each threshold.
+    eps : float, default=2**-24
+        Calibrated probabilities are at least `eps`, so that no log loss is infinite: a probability q becomes
+        :math:`\epsilon + (1 - K \epsilon) q`.
+
+    Attributes
+    ----------
+    calibrators_ : list of fitted binary calibrators, one per class but the highest
+    map_, classes_, notes_
+        As for all multiclass calibrators.
+
+    See Also
+    --------
+    OneVsRest, Dirichlet, VectorScaling
+
+    Notes
+    -----
+    Columns run from the lowest class to the highest. `fit` sorts labels, so pass it ``classes=["low", "mid", "high"]``
+    where the order of the classes is another. The reversed order gives the same probabilities if the binary calibrator
+    treats an event and its absence alike, as `Platt`, `Beta` and `Isotonic` do.
+
+    A threshold without rows on one of its sides is calibrated as the binary calibrator does it for rows without events
+    or with nothing else.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 3000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((3000, 1)) ** 1.5).argmax(axis=1)
+    >>> cal = Cumulative("beta").fit(proba, y)
+    >>> len(cal.calibrators_), cal(proba).sum(axis=1)[:2], bool((cal(proba) >= 0).all())
+    (2, array([1., 1.]), True)
+    >>> share = np.bincount(y) / 3000
+    >>> [round(float(abs(each.mean(axis=0) - share).max()), 2) for each in (proba, cal(proba))]
+    [0.12, 0.0]
+    """
+
+    kind: ClassVar[str] = "ordinal"
+    map_kinds: ClassVar[tuple[str, ...]] = ("thresholds",)
+
+    def __init__(self, calibrator: ScoreMap | str | None = None, *, eps: float = EPS) -> None:
+        self.calibrator = calibrator
+        self.eps = eps
+
+    def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
+        check_eps(self.eps)
+        calibrator = self._score_map
+        below = np.minimum(np.cumsum(matrix, axis=1), 1.0)[:, :-1]
+        self.calibrators_ = [
+            clone(calibrator).fit(score, (code <= k).astype(np.int8), weight) for k, score in enumerate(below.T)
+        ]
+        return self._compose([fitted.map_ for fitted in self.calibrators_], None)
+
+    def _compose(self, fitted: list[maps.Map], value: Any) -> Thresholds:
+        return Thresholds(fitted, self.eps)
 
 
 _POINTS = 51  # maximum number of points of the fitted curve

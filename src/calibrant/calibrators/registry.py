@@ -8,7 +8,7 @@ from calibrant.calibrators.cost_aware import CAPS, CATS
 from calibrant.calibrators.distribution import DistributionMap, PITRecalibrator, QuantileRecalibrator, VarianceScaling
 from calibrant.calibrators.isotonic import BinningAverage, Isotonic, VennAbers
 from calibrant.calibrators.logit_scaling import Beta, Platt, PriorShift, Temperature
-from calibrant.calibrators.multiclass import OneVsRest, PairwiseCoupling, ProbabilityMap, Spline
+from calibrant.calibrators.multiclass import Cumulative, OneVsRest, PairwiseCoupling, ProbabilityMap, Spline
 from calibrant.calibrators.pareto import ParetoRecalibrator
 from calibrant.calibrators.point import (
     CostRecalibrator,
@@ -38,6 +38,7 @@ CALIBRATORS: dict[str, type[ScoreMap] | type[ProbabilityMap]] = {
     "matrix": MatrixScaling,
     "dirichlet": Dirichlet,
     "spline": Spline,
+    "cumulative": Cumulative,
 }
 
 # Of point predictions and of predictive distributions: each class has a `kind`.

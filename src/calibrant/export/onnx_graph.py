@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -317,6 +318,23 @@ class _Columns:
         total = graph.row_sum(raw)
         some = graph.node("Greater", total, graph.number(0.0))
         return graph.node("Where", some, graph.node("Div", raw, total), graph.number(1 / self.n_classes))
+
+    def thresholds(self, per_threshold: Sequence[Any], eps: float) -> str:
+        graph, last, below, raw = self.graph, len(per_threshold) - 1, "", []
+        for k, map_ in enumerate(per_threshold):
+            column = graph.node("Gather", self.x, graph.constant(np.array([k])), axis=-1)
+            below = graph.node("Add", below, column) if k else column
+            raw.append(map_.formula(_Number(graph.clip(below, 0.0, 1.0), graph)).node)
+        highest, lowest = list(raw), list(raw)
+        for k in range(last):
+            highest[k + 1] = graph.node("Max", highest[k], raw[k + 1])
+            lowest[last - k - 1] = graph.node("Min", raw[last - k - 1], lowest[last - k])
+        both = [graph.node("Add", *ends) for ends in zip(highest, lowest, strict=True)]
+        rising = [graph.node("Mul", total, graph.number(0.5)) for total in both]
+        steps = [graph.node("Sub", above, under) for under, above in pairwise(rising)]
+        raw = [rising[0], *steps, graph.node("Sub", graph.number(1.0), rising[-1])]
+        scaled = graph.node("Mul", graph.node("Concat", *raw, axis=-1), graph.number(1 - self.n_classes * eps))
+        return graph.node("Add", scaled, graph.number(eps))
 
     def top_label(self, confidence: Any) -> str:
         x, graph = self.x, self.graph

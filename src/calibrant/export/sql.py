@@ -327,6 +327,22 @@ class _Columns:
             others = f"(1 - {calibrated}) * coalesce({share}, {sql.number(1 / (len(x) - 1))})"
             yield f"CASE WHEN {first} THEN {calibrated} ELSE {others} END"
 
+    def thresholds(self, per_threshold: Sequence[Any], eps: float) -> Iterator[str]:
+        sql, shares = self.sql, [self.sql.between(p, 0.0, 1.0) for p in self.x]
+        sums = [sql.between(" + ".join(shares[: k + 1]), 0.0, 1.0) for k in range(len(per_threshold))]
+        values = [self._map(map_, below) for map_, below in zip(per_threshold, sums, strict=True)]
+
+        def extreme(function: str, some: list[str]) -> str:
+            return f"{function}({', '.join(some)})" if len(some) > 1 else f"({some[0]})"
+
+        rising = [
+            f"({extreme(sql.greatest, values[: k + 1])} + {extreme(sql.least, values[k:])}) / 2"
+            for k in range(len(values))
+        ]
+        least, rest = sql.number(eps), sql.number(1 - len(self.x) * eps)
+        for below, above in pairwise([sql.number(0.0), *rising, sql.number(1.0)]):
+            yield f"{least} + {rest} * ({above} - {below})"
+
     def _map(self, map_: Any, x: str) -> str:
         text: str = map_.formula(_Number(x, self.sql)).text
         return text
