@@ -91,10 +91,10 @@ def test_the_methods_are_all_calibrators():
     from calibrant.cli.calibrate import METHODS
 
     known = {**cb.CALIBRATORS, **{f"{name} of points": each for name, each in RECALIBRATORS.items()}}
+    of_classes = {"vector", "matrix", "dirichlet"}  # which take probabilities of ordered classes too
     for kind, names in METHODS.items():
         expected = {name.removesuffix(" of points") for name, each in known.items() if each.kind == kind}
-        # Calibrators of class probabilities take those of ordered classes too.
-        assert set(names) - {"auto"} == (expected or set(names) & set(METHODS["multiclass"]))
+        assert set(names) - {"auto"} == (expected | of_classes if kind == "ordinal" else expected)
 
 
 def test_auto_chooses_a_calibrator_that_improves_the_scores(scores, call):
@@ -169,6 +169,9 @@ def test_a_fit_that_raises_the_brier_score_gives_a_warning(here, call):
     [
         ("-y animal --class-score sharp_*", "SoftmaxTemperature"),
         ("-y animal --class-score sharp_* --method one_vs_rest --set calibrator=platt", "OneVsRest"),
+        ("-y animal --ordinal-score sharp_*", "Cumulative"),
+        ("-y animal --ordinal-score sharp_* --method cumulative --set calibrator=beta", "Cumulative"),
+        ("-y animal --ordinal-score sharp_* --method vector", "VectorScaling"),
         ("-y price --point high", "LinearRecalibrator"),
         ("-y price --point high --method local", "LocalRecalibrator"),
         ("-y price --point high --method cost --cost 1:5", "CostRecalibrator"),
@@ -358,6 +361,21 @@ def test_class_probabilities_are_calibrated_as_by_the_library(forecasts, call, k
     found = json.loads(call("evaluate", *options))["models"]["new_*"]
     expected = cb.evaluate(forecasts["animal"], fitted(proba), classes=["ant", "bee", "cat"], n_resamples=19)
     assert found["metrics"] == json.loads(expected.to_json())["metrics"]
+
+
+@pytest.mark.parametrize("method", ["cumulative", "vector"])
+def test_ordered_classes_are_calibrated_in_their_order(forecasts, call, method):
+    labels = ["cat", "ant", "bee"]
+    proba = np.column_stack([forecasts[f"sharp_{name}"] for name in labels])
+    expected = cb.CALIBRATORS[method]().fit(proba, forecasts["animal"], classes=labels)(proba)
+    given = [part for name in labels for part in ("--ordinal-score", f"{name}=sharp_{name}")]
+    text = call("fit", "forecasts.csv", "-y", "animal", *given, "--method", method, "-o", "cal.json")
+    before, after = map(float, re.search(r"RPS: (\S+) before, (\S+) after", text).groups())
+    assert after < before
+    assert cb.load("cal.json").classes_.tolist() == labels
+    call("apply", "cal.json", "forecasts.csv", *given[2:], *given[:2], "-o", "out.parquet")
+    table = pq.read_table("out.parquet")
+    assert np.array_equal(np.column_stack([table[f"calibrated_{name}"] for name in labels]), expected)
 
 
 def test_numbers_of_classes_name_the_classes_of_a_calibrator(forecasts, call):

@@ -64,6 +64,13 @@ CASES = {
         "digit",
         lambda c: matrix(c, "p_*"),
     ),
+    "ordered classes": Case(
+        "-y animal --ordinal-score cat=p_cat --ordinal-score ant=p_ant --ordinal-score bee=p_bee",
+        "-y animal --ordinal-score cat=sharp_cat --ordinal-score ant=sharp_ant --ordinal-score bee=sharp_bee",
+        "class probabilities",
+        "animal",
+        lambda c: cb.Ordinal(np.column_stack([c["p_cat"], c["p_ant"], c["p_bee"]]), classes=["cat", "ant", "bee"]),
+    ),
     "labels": Case(
         "-y animal --predicted-label fair",
         "-y animal --predicted-label unfair",

@@ -73,10 +73,10 @@ class _Sample:
 def fit(method: str | None, cost: Any, settings: tuple[str, ...], output: str, force: bool, **given: Any) -> None:
     """Fit a calibrator to the forecasts and outcomes in FILES.
 
-    Calibrators take scores of an event (--score), probabilities of classes (--class-score) or point predictions
-    (--point). The rows must not be those that the model was fitted to. The printed metrics are cross-fitted: each fifth
-    of the rows is calibrated by a calibrator that was fitted to the others. If --method auto leaves the scores alone,
-    no file is written.
+    Calibrators take scores of an event (--score), probabilities of classes (--class-score) or of ordered classes
+    (--ordinal-score), or point predictions (--point). The rows must not be those that the model was fitted to. The
+    printed metrics are cross-fitted: each fifth of the rows is calibrated by a calibrator that was fitted to the
+    others. If --method auto leaves the scores alone, no file is written.
 
     \b
       calibrant fit valid.parquet --label outcome --score probability --method platt -o cal.json
@@ -100,7 +100,7 @@ def fit(method: str | None, cost: Any, settings: tuple[str, ...], output: str, f
     rows = source.read_rows(any_score=getattr(calibrator, "accepts_any_score", False), check_models=_check_one)
     (model,) = rows.models
     rows = rows.without_missing(model)
-    sample = _Sample(how, rows.values(model), rows.y.values, rows.weights, rows.form.arguments(model))
+    sample = _Sample(how, rows.values(model), rows.y.values, rows.weights, how.arguments(model))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted = _choose(calibrator, sample) if method == _AUTO else _fit(calibrator, sample)
@@ -241,18 +241,19 @@ def apply(
     from calibrant.ingest.formats import File, guess_format
 
     kind, option = given_forecast(given)
+    form = columns_by_kind()[kind]
+    assert form.fit is not None
     check_outputs(output, inputs=(calibrator, source), force=force, stream=False)
     if not Path(source).is_file():
         raise InputError(f"There is no file {Path(source).name!r}.")
     format, fitted = output_format(output), load_calibrator(calibrator)
     file = File(source, guess_format(Path(source).name))
     check_sizes([file], max_bytes)
-    if fitted.kind != kind:
+    if fitted.kind not in (form.fit.kinds or (kind,)):
         raise InputError(
             Argument("calibrator") + " must be fitted with " + Argument(option) + f"; got {type(fitted).__name__}, "
             f"which takes forecasts of kind {fitted.kind!r}.",
         )
-    form = columns_by_kind()[kind]
     models = form.find_models(option, given, lambda: column_names(file))
     if len(models) > 1:
         raise InputError(f"apply needs one forecast; got {len(models)}.", hint="Apply to one after the other.")

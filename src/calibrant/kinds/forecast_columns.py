@@ -117,6 +117,10 @@ class Fit:
     number_format : str
     sorted_columns : callable
         From (forecasts, outcomes, other arguments) to the forecasts in the order that `AutoCalibrator` expects.
+    arguments : callable
+        From a model to further arguments of the `fit` of calibrators.
+    kinds : tuple of str
+        The kinds of the calibrators, if not that of the forecasts alone.
     """
 
     methods: tuple[str, ...]
@@ -124,6 +128,8 @@ class Fit:
     registry: str = "CALIBRATORS"
     number_format: str = ".5f"
     sorted_columns: Callable[[Any, Any, Mapping[str, Any]], Any] = lambda forecasts, outcomes, arguments: forecasts
+    arguments: Callable[[Model], dict[str, Any]] = lambda model: {}
+    kinds: tuple[str, ...] = ()
 
 
 def plain_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
@@ -154,7 +160,7 @@ class ForecastColumns:
     is_one_column : bool
         Whether the values of a model are one column, not a matrix.
     arguments : callable
-        From a model to further arguments of `evaluate`, `compare` and the `fit` of calibrators.
+        From a model to further arguments of `evaluate` and `compare`.
     is_counted : bool
         Whether rows can be counted in score tables, by file or by Spark, so that files may exceed the memory.
     special_options : tuple of str

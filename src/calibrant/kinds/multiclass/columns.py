@@ -121,7 +121,8 @@ def columns_of_classes(calibrator: Any, option: str, model: Model) -> list[str]:
     return [columns[position] for position in sorted(columns)]
 
 
-def _model_columns(calibrator: Any) -> tuple[list[str], list[str]]:
+def model_columns(calibrator: Any) -> tuple[list[str], list[str]]:
+    """Return the columns that a calibrator takes and returns: one per class."""
     names = [str(label) for label in calibrator.classes_.tolist()]
     return names, names
 
@@ -148,7 +149,8 @@ COLUMNS = ForecastColumns(
         ("softmax_temperature", "vector", "matrix", "dirichlet", "spline", "one_vs_rest", "pairwise", "auto"),
         _metrics,
         sorted_columns=_in_order_of_labels,
+        arguments=class_arguments,
     ),
     applied_columns=columns_of_classes,
-    model_columns=_model_columns,
+    model_columns=model_columns,
 )

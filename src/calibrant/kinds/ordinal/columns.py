@@ -5,7 +5,13 @@ from typing import Any
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, NamesOfColumns, Option
-from calibrant.kinds.multiclass.columns import check_class_probabilities, find_class_models
+from calibrant.kinds.multiclass.columns import (
+    check_class_probabilities,
+    class_arguments,
+    columns_of_classes,
+    find_class_models,
+    model_columns,
+)
 
 _OPTION = "ordinal_score"
 
@@ -50,7 +56,13 @@ COLUMNS = ForecastColumns(
     forecast=_forecast,
     find_models=_find_models,
     is_one_column=False,
-    diagram=("RPS", "mean predicted class", "mean observed class"),
     headline_has_reason=False,
-    fit=Fit(("vector", "matrix", "dirichlet"), _metrics),
+    fit=Fit(
+        ("cumulative", "vector", "matrix", "dirichlet"),
+        _metrics,
+        arguments=class_arguments,
+        kinds=("ordinal", "multiclass"),
+    ),
+    applied_columns=columns_of_classes,
+    model_columns=model_columns,
 )
