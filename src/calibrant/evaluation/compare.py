@@ -8,6 +8,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.evaluate import check_options, check_settings, evaluate_rows
 from calibrant.kinds.base import Kind, forecast_kind, kind_of
+from calibrant.kinds.row_losses import compare_models
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.results.comparison import Comparison
@@ -152,10 +153,12 @@ def compare(
     def evaluate_model(y: Any, forecast: Any, **reading: Any) -> Evaluation:
         return evaluate_rows(kind, y, forecast, settings, seed, progress, n_resamples is None, **reading)
 
-    comparison: Comparison = kind.differences.compare(
-        y_true, named, settings, seed, evaluate=evaluate_model, cluster=cluster, progress=progress, **options
-    )
-    return comparison
+    if hasattr(kind.differences, "compare"):
+        found: Comparison = kind.differences.compare(
+            y_true, named, settings, seed, cluster=cluster, progress=progress, **options
+        )
+        return found
+    return compare_models(y_true, named, kind.differences, evaluate=evaluate_model, cluster=cluster, **options)
 
 
 def _check_models(forecasts: Any) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Comparison of models of one kind that are evaluated one by one, by the losses of their rows."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -12,13 +13,8 @@ from calibrant._support.errors import InputError, Note
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.multiplicity import adjust_differences
 from calibrant.inference.paired import PairedDifference, mean_difference
-from calibrant.inference.squared_deviations import (
-    SampledRows,
-    SquaredDeviation,
-    deviation_difference,
-)
+from calibrant.inference.squared_deviations import SampledRows, SquaredDeviation, deviation_difference
 from calibrant.kinds.base import ROW_OPTIONS
-from calibrant.metrics.metric import Metric
 from calibrant.results.comparison import (
     DECIDING_TEST,
     PAIRED_TEST,
@@ -28,7 +24,11 @@ from calibrant.results.comparison import (
     check_score_names,
 )
 from calibrant.results.evaluation import Evaluation
+from calibrant.tables.class_table import ClassTable
+from calibrant.tables.mean_table import check_means
 from calibrant.tables.rows import Rows, repeated_rows
+
+F = TypeVar("F")
 
 _LITTLE = (
     f"Comparisons in which no difference can be shown, because there are fewer than {MIN_INFORMATION:g} effective rows "
@@ -80,29 +80,51 @@ class RowLosses:
     incomparable: tuple[str, ...] = ()
 
 
-class ComparedModels(Protocol):
-    """Forecasts of one kind by several models."""
+@dataclass(frozen=True, eq=False)
+class ComparedModels(ABC, Generic[F]):
+    """Forecasts of one kind by several models: the constant ``MODELS`` of the module `differences` of a kind.
 
+    Attributes
+    ----------
+    models : mapping of name to forecast
+    classes : sequence or None
+        The classes, where they are given.
+    scores : mapping of name to metric
+        Metrics that are always compared.
+    """
+
+    scores: ClassVar[Mapping[str, Any]] = {}
+
+    models: Mapping[str, F]
+    classes: Sequence[Any] | None = None
+
+    @abstractmethod
     def columns(self, y_true: Any) -> dict[str, Any]:
         """Return the forecasts of each model, to be read with the outcomes."""
-        ...
 
     def check(self, rows: Rows) -> Rows:
-        """Validate rows; return those that are used."""
-        ...
+        """Validate rows, by default of numbers; return those that are used."""
+        return check_means(rows)
 
-    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
+    def forecasts(self, rows: Rows) -> Mapping[str, F]:
         """Return the forecast of each model, to be evaluated."""
-        ...
+        return self.models
 
-    @property
-    def scores(self) -> Mapping[str, Metric]:
-        """Metrics that are always compared, by name."""
-        ...
-
+    @abstractmethod
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return deviations and losses on the rows that are used."""
-        ...
+
+    def with_scores(self, deviations: Sequence[Deviations], tables: Sequence[ClassTable]) -> RowLosses:
+        """Return the deviations with the losses of `scores` on tables of the same rows."""
+        losses = {
+            name: [score.row_losses(table)(table.code) for table in tables] for name, score in self.scores.items()
+        }
+        return RowLosses(deviations, losses, {name: score.unit for name, score in self.scores.items()})
+
+
+def scores_by_name(*scores: Any) -> dict[str, Any]:
+    """Return scores by their names."""
+    return {score.name: score for score in scores}
 
 
 def deviations_difference(model: Deviations, baseline: Deviations, rows: SampledRows) -> PairedDifference:
@@ -125,8 +147,7 @@ def column_name(model: str) -> str:
 def compare_models(
     y_true: Any,
     forecasts: Mapping[str, Any],
-    models: ComparedModels,
-    terms: ComparisonTerms,
+    kind: Any,
     *,
     evaluate: Callable[..., Evaluation],
     cluster: Column | None,
@@ -134,7 +155,8 @@ def compare_models(
 ) -> Comparison:
     """Compare models on the same rows: their deviations decide, and the losses of their rows stand beside.
 
-    `evaluate` evaluates one model, given outcomes, forecast and the options for reading rows.
+    `kind` is the module `differences` of their kind, with ``MODELS`` and ``TERMS``. `evaluate` evaluates one model,
+    given outcomes, forecast and the options for reading rows.
     """
     if hasattr(y_true, "n_dropped"):
         raise InputError(
@@ -143,6 +165,8 @@ def compare_models(
             hint="Pass outcomes and forecasts as columns.",
             argument="y_true",
         )
+    terms: ComparisonTerms = kind.TERMS
+    models: ComparedModels[Any] = kind.MODELS(forecasts, reading.get("classes"))
     of_rows = {name: reading[name] for name in ROW_OPTIONS if name in reading}
     rows = Rows.read(y_true, models.columns(y_true), cluster=cluster, **of_rows)
     used, sampled = _expand(models.check(rows))

@@ -64,7 +64,6 @@ def compare(
     *,
     cluster: Column | None,
     progress: bool | None,
-    evaluate: Any = None,
     **rows: Any,
 ) -> Comparison:
     """Compare predicted probabilities of one event; models share the draws of their bootstrap replicates."""

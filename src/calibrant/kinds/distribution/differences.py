@@ -1,11 +1,10 @@
 """Comparison of predictive distributions, of the same or of different types."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Floats
@@ -13,15 +12,10 @@ from calibrant._support.errors import InputError
 from calibrant.forecasts.distributions import pinball_losses
 from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.inference.regression.distribution_components import merged_levels
-from calibrant.inference.squared_deviations import (
-    SampledRows,
-    share_deviation,
-)
-from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
-from calibrant.metrics.metric import Metric
-from calibrant.results.comparison import Comparison, ComparisonTerms
-from calibrant.results.settings import Settings
-from calibrant.tables.mean_table import ONE_COLUMN, check_means
+from calibrant.inference.squared_deviations import SampledRows, share_deviation
+from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name
+from calibrant.results.comparison import ComparisonTerms
+from calibrant.tables.mean_table import ONE_COLUMN
 from calibrant.tables.rows import Rows
 
 TERMS = ComparisonTerms(
@@ -40,25 +34,9 @@ _LEVELS = np.arange(1, 20) / 20
 _SAME_LEVEL = 1e-6  # levels may be float32
 
 
-def compare(
-    y_true: Any,
-    forecasts: Mapping[str, Any],
-    settings: Settings,
-    seed: SeedSequence,
-    *,
-    progress: bool | None,
-    **options: Any,
-) -> Comparison:
-    """Compare predictive distributions; options as for `compare_models`."""
-    return compare_models(y_true, forecasts, DistributionModels(forecasts), TERMS, **options)
-
-
 @dataclass(frozen=True, eq=False)
-class DistributionModels:
+class DistributionModels(ComparedModels[Any]):
     """Predictive distributions of several models, of the same or of different types."""
-
-    models: Mapping[str, Any]
-    scores: ClassVar[Mapping[str, Metric]] = {}
 
     def columns(self, y_true: Any) -> dict[str, Any]:
         """Return the distributions of each model."""
@@ -74,14 +52,6 @@ class DistributionModels:
         common_levels(list(found.values()))
         return found
 
-    def check(self, rows: Rows) -> Rows:
-        """Validate rows of numbers; return those that are used."""
-        return check_means(rows)
-
-    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
-        """Return the forecast of each model."""
-        return self.models
-
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the coverage errors over levels, and CRPS (or pinball loss) and log score where they are defined."""
         y, forecasts = rows.y.values, rows.forecasts
@@ -93,6 +63,9 @@ class DistributionModels:
             losses["NLL"] = [each for each in densities if each is not None]
         units = {"CRPS": "y", "pinball loss": "y", "NLL": "nat"}
         return RowLosses(deviations, losses, units, incomparable=() if "CRPS" in losses else ("CRPS",))
+
+
+MODELS = DistributionModels
 
 
 def _scores(y: Floats, forecasts: Sequence[Any], levels: Floats) -> dict[str, list[Floats]]:

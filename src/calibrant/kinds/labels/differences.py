@@ -1,25 +1,18 @@
 """Comparison of predicted classes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Ints
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant.forecasts.predictions import Labels
-from calibrant.inference.squared_deviations import (
-    SampledRows,
-    share_deviation,
-)
-from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
-from calibrant.metrics.metric import Metric
-from calibrant.results.comparison import Comparison, ComparisonTerms
-from calibrant.results.settings import Settings
+from calibrant.inference.squared_deviations import SampledRows, share_deviation
+from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name
+from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.class_table import refuse_probabilities, used_rows
 from calibrant.tables.rows import Rows
 
@@ -33,25 +26,9 @@ TERMS = ComparisonTerms(
 )
 
 
-def compare(
-    y_true: Any,
-    forecasts: Mapping[str, Any],
-    settings: Settings,
-    seed: SeedSequence,
-    *,
-    progress: bool | None,
-    **options: Any,
-) -> Comparison:
-    """Compare predicted classes; options as for `compare_models`."""
-    return compare_models(y_true, forecasts, LabelModels(forecasts), TERMS, **options)
-
-
 @dataclass(frozen=True, eq=False)
-class LabelModels:
+class LabelModels(ComparedModels[Labels]):
     """Predicted classes of several models."""
-
-    models: Mapping[str, Labels]
-    scores: ClassVar[Mapping[str, Metric]] = {}
 
     def columns(self, y_true: Any) -> dict[str, Any]:
         """Return the predicted classes of each model."""
@@ -94,6 +71,9 @@ class LabelModels:
         deviations = [proportion_deviations(actual, each, len(names), sampled) for each in predicted]
         hits = {"accuracy": [(each == actual).astype(np.float64) for each in predicted]}
         return RowLosses(deviations, hits, {"accuracy": "1"})
+
+
+MODELS = LabelModels
 
 
 def proportion_deviations(actual: Ints, predicted: Ints, n_classes: int, rows: SampledRows) -> Deviations:

@@ -1,11 +1,10 @@
 """Comparison of class probabilities."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Floats, Ints
@@ -13,20 +12,13 @@ from calibrant._support.errors import InputError
 from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import expit
 from calibrant.inference.paired import half_events
-from calibrant.inference.squared_deviations import (
-    CellErrors,
-    SampledRows,
-    SquaredDeviation,
-    cell_deviation,
-)
+from calibrant.inference.squared_deviations import CellErrors, SampledRows, SquaredDeviation, cell_deviation
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.verdict import NAME
-from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
+from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name, scores_by_name
 from calibrant.metrics.log_odds import LogOddsBins, logits
-from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
-from calibrant.results.comparison import Comparison, ComparisonTerms
-from calibrant.results.settings import Settings
+from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
 from calibrant.tables.rows import Rows
 
@@ -41,33 +33,11 @@ TERMS = ComparisonTerms(
 )
 
 
-def compare(
-    y_true: Any,
-    forecasts: Mapping[str, Any],
-    settings: Settings,
-    seed: SeedSequence,
-    *,
-    progress: bool | None,
-    classes: Any = None,
-    **options: Any,
-) -> Comparison:
-    """Compare class probabilities; options as for `compare_models`."""
-    return compare_models(
-        y_true,
-        forecasts,
-        ProbabilityModels(forecasts, classes),
-        TERMS,
-        **options,
-        **({} if classes is None else {"classes": classes}),
-    )
-
-
 @dataclass(frozen=True, eq=False)
-class ProbabilityModels:
+class ProbabilityModels(ComparedModels[Any]):
     """Class probabilities of several models; the columns of all are in the order of the first."""
 
-    models: Mapping[str, Any]
-    classes: Sequence[Any] | None = None
+    scores = scores_by_name(MulticlassBrier(), MulticlassLogLoss())
 
     @cached_property
     def _read(self) -> dict[str, ClassProbabilities]:
@@ -100,24 +70,16 @@ class ProbabilityModels:
         _columns.codes(used.y, list(self.labels))
         return used
 
-    @property
-    def scores(self) -> dict[str, Metric]:
-        """The Brier score and the log loss, which are always compared."""
-        return {score.name: score for score in (MulticlassBrier(), MulticlassLogLoss())}
-
-    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
-        """Return the forecast of each model."""
-        return self.models
-
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return class-wise and top-label deviations, and Brier score and log loss."""
         code = _columns.codes(rows.y, list(self.labels))
         tables = [ClassTable(self.labels, each.matrix, code) for each in rows.forecasts]
         given = (sampled.weight, sampled.weight is not None, sampled.cluster)
         deviations = [class_deviations(ClassRows(table.proba, code, *given), sampled) for table in tables]
-        scores: dict[str, Any] = self.scores
-        losses = {name: [score.row_losses(table)(code) for table in tables] for name, score in scores.items()}
-        return RowLosses(deviations, losses, {name: score.unit for name, score in scores.items()})
+        return self.with_scores(deviations, tables)
+
+
+MODELS = ProbabilityModels
 
 
 def class_deviations(classes: ClassRows, rows: SampledRows) -> Deviations:

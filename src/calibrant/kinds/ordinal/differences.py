@@ -1,11 +1,9 @@
 """Comparison of probabilities of ordered classes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
@@ -16,12 +14,10 @@ from calibrant.kinds.multiclass.differences import event_deviations
 from calibrant.kinds.ordinal.forecast import Ordinal
 from calibrant.kinds.ordinal.sample import read_proba
 from calibrant.kinds.ordinal.verdict import NAME
-from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
-from calibrant.metrics.metric import Metric
+from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name, scores_by_name
 from calibrant.metrics.multiclass import MulticlassLogLoss
 from calibrant.metrics.ordinal import RPS, cumulative_probabilities
-from calibrant.results.comparison import Comparison, ComparisonTerms
-from calibrant.results.settings import Settings
+from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.class_table import ClassTable, used_rows
 from calibrant.tables.rows import Rows
 
@@ -35,24 +31,11 @@ TERMS = ComparisonTerms(
 )
 
 
-def compare(
-    y_true: Any,
-    forecasts: Mapping[str, Any],
-    settings: Settings,
-    seed: SeedSequence,
-    *,
-    progress: bool | None,
-    **options: Any,
-) -> Comparison:
-    """Compare probabilities of ordered classes; options as for `compare_models`."""
-    return compare_models(y_true, forecasts, _OrdinalModels(forecasts), TERMS, **options)
-
-
 @dataclass(frozen=True, eq=False)
-class _OrdinalModels:
+class OrdinalModels(ComparedModels[Ordinal]):
     """Probabilities of ordered classes of several models."""
 
-    models: Mapping[str, Ordinal]
+    scores = scores_by_name(RPS(), MulticlassLogLoss())
 
     @cached_property
     def _read(self) -> dict[str, Any]:
@@ -80,24 +63,14 @@ class _OrdinalModels:
         _columns.codes(used.y, list(self.labels), "classes")
         return used
 
-    @property
-    def scores(self) -> dict[str, Metric]:
-        """The ranked probability score and the log loss, which are always compared."""
-        scores: list[Any] = [RPS(), MulticlassLogLoss()]
-        return {score.name: score for score in scores}
-
-    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
-        """Return the forecast of each model."""
-        return self.models
-
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the deviations of the cumulative probabilities, and the losses of the scores."""
         code = _columns.codes(rows.y, list(self.labels), "classes")
         tables = [ClassTable(self.labels, each.matrix, code) for each in rows.forecasts]
-        scores: dict[str, Any] = self.scores
-        losses = {name: [score.row_losses(table)(code) for table in tables] for name, score in scores.items()}
-        deviations = [_deviations(table, sampled) for table in tables]
-        return RowLosses(deviations, losses, {name: score.unit for name, score in scores.items()})
+        return self.with_scores([_deviations(table, sampled) for table in tables], tables)
+
+
+MODELS = OrdinalModels
 
 
 def _deviations(table: ClassTable, rows: SampledRows) -> Deviations:

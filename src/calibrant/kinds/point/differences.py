@@ -1,29 +1,22 @@
 """Comparison of point predictions."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Note
 from calibrant.forecasts.predictions import Point
 from calibrant.inference.regression.point_components import CLUSTERS_PER_BIN, MAX_BINS, ROWS_PER_BIN, bin_sums
-from calibrant.inference.squared_deviations import (
-    CellErrors,
-    SampledRows,
-    cell_deviation,
-)
-from calibrant.kinds.row_losses import Deviations, RowLosses, column_name, compare_models
+from calibrant.inference.squared_deviations import CellErrors, SampledRows, cell_deviation
+from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import Quantile
-from calibrant.metrics.metric import Metric
-from calibrant.results.comparison import Comparison, ComparisonTerms
-from calibrant.results.settings import Settings
-from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means
+from calibrant.results.comparison import ComparisonTerms
+from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
 from calibrant.tables.rows import Rows
 
 TERMS = ComparisonTerms(
@@ -38,25 +31,9 @@ TERMS = ComparisonTerms(
 _SKEWED = "No difference can be shown: the errors of a model are too skewed for the number of rows."
 
 
-def compare(
-    y_true: Any,
-    forecasts: Mapping[str, Any],
-    settings: Settings,
-    seed: SeedSequence,
-    *,
-    progress: bool | None,
-    **options: Any,
-) -> Comparison:
-    """Compare point predictions; options as for `compare_models`."""
-    return compare_models(y_true, forecasts, PointModels(forecasts), TERMS, **options)
-
-
 @dataclass(frozen=True, eq=False)
-class PointModels:
+class PointModels(ComparedModels[Point]):
     """Point predictions of several models."""
-
-    models: Mapping[str, Point]
-    scores: ClassVar[Mapping[str, Metric]] = {}
 
     def columns(self, y_true: Any) -> dict[str, Any]:
         """Return the predictions of each model."""
@@ -64,14 +41,6 @@ class PointModels:
             column_name(name): _columns.read(each.y_pred, column_name(name), hint=ONE_COLUMN)
             for name, each in self.models.items()
         }
-
-    def check(self, rows: Rows) -> Rows:
-        """Validate rows of numbers; return those that are used."""
-        return check_means(rows)
-
-    def forecasts(self, rows: Rows) -> Mapping[str, Any]:
-        """Return the forecast of each model."""
-        return self.models
 
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the bias by bin, in standard deviations of the outcome, and squared and absolute errors."""
@@ -81,6 +50,9 @@ class PointModels:
         losses = {"MSE": [error**2 for error in errors], "MAE": [np.abs(error) for error in errors]}
         skewed = Note("skewed", 1, _SKEWED) if are_too_skewed(tables, sampled) else None
         return RowLosses(bias_deviations(tables, sampled, spread), losses, {"MSE": "y^2", "MAE": "y"}, skewed)
+
+
+MODELS = PointModels
 
 
 def bias_deviations(tables: Sequence[MeanTable], rows: SampledRows, spread: float) -> list[Deviations]:
