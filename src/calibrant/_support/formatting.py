@@ -99,6 +99,15 @@ class NumberFormat:
         return f"{self.value(low).removesuffix(' %')} to {self.value(high)}"
 
 
+def short_percent(share: float) -> str:
+    """Format a share as a percentage with at most three digits: "30 %", "0.0125 %".
+
+    >>> short_percent(0.3), short_percent(0.000125)
+    ('30 %', '0.0125 %')
+    """
+    return f"{100 * share:.3g} %"
+
+
 def format_percent(share: float) -> str:
     """Format a share as a percentage with three digits: "30.0 %", "0.0125 %", "100 %".
 

@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from calibrant._support.formatting import p_text, round_up
+from calibrant._support.formatting import format_pvalue, p_text, round_up, short_percent
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sentences import coefficients_text, deciding_tests, directions_text, other_tests_text
-from calibrant.results.text import mean_score
+from calibrant.results.sentences import (
+    coefficients_text,
+    deciding_tests,
+    directions_text,
+    headline,
+    other_tests_text,
+)
+from calibrant.results.text import mean_score, n_rows
 from calibrant.results.uncertainty import Interval, Null
 
 NAME = "log-odds error"
@@ -161,17 +167,13 @@ def consequence(e: Any) -> str:
         return ""
     low, high = (_shift_log_odds(mean, side * e.equivalence.bound) for side in (-1, 1))
     return (
-        f"With an error of this size a score of {_percent(mean)} has an event rate between {_percent(low)} and "
-        f"{_percent(high)}; single scores may be off by more."
+        f"With an error of this size a score of {short_percent(mean)} has an event rate between "
+        f"{short_percent(low)} and {short_percent(high)}; single scores may be off by more."
     )
 
 
 def _shift_log_odds(p: float, by: float) -> float:
     return 1 / (1 + (1 - p) / p * math.exp(-by))
-
-
-def _percent(p: float) -> str:
-    return f"{100 * p:.3g} %"
 
 
 def _fine_bound(e: Any) -> str:
@@ -295,6 +297,21 @@ class LogOddsDetails(Details):
     def rows_needed_text(self, e: Evaluation) -> str:
         """State the number of further rows that would probably decide; '' if it is unknown."""
         return rows_needed_text(e)
+
+    @abstractmethod
+    def mean_texts(self) -> dict[str, str]:
+        """Return the predicted and the observed mean of the rows as text, by their headers in the table of groups."""
+
+    def group_header(self, level: str) -> list[str]:
+        """Return the header of the table of groups, without its first column."""
+        return ["rows", *self.mean_texts(), "log-odds error", f"{level} CI", "adjusted p", "verdict"]
+
+    def group_cells(self, e: Evaluation) -> list[str]:
+        """Return the row of one group in the table of groups."""
+        error = self.log_odds_error
+        limits = "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}"
+        found = [f"{n_rows(e.table):,}", *self.mean_texts().values(), f"{error.value:.2f}", limits]
+        return [*found, format_pvalue(e.pvalue), headline(e)]
 
     def further_reasons(self, e: Evaluation) -> Iterator[str]:
         """State what only one kind has."""

@@ -1,6 +1,5 @@
 """`BinaryDetails`: results that only evaluations of predicted probabilities have."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Weights
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import format_pvalue, short_repr
+from calibrant._support.formatting import short_percent, short_repr
 from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import plain
 from calibrant._support.workers import run_together
@@ -30,7 +29,6 @@ from calibrant.metrics.gce import GCE, Breakdown, RejectionProfile
 from calibrant.metrics.losses import CostLoss, absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.proper_scores import CorpDecomposition, corp_decomposition
-from calibrant.results.sentences import headline
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.text import mean_score, n_rows, rows_text
 from calibrant.results.uncertainty import Estimate
@@ -350,22 +348,9 @@ class BinaryDetails(LogOddsDetails):
         weighted = "weighted " if table.importance else ""
         return f"{rows_text(table)}; {weighted}mean score {predicted:.4g} %, {weighted}event rate {observed:.4g} %"
 
-    def group_header(self, level: str) -> list[str]:
-        """Return the header of the table of groups, without its first column."""
-        return ["rows", "mean score", "event rate", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
-
-    def group_cells(self, e: "Evaluation") -> list[str]:
-        """Return the row of one group in the table of groups."""
-        error = self.log_odds_error
-        return [
-            f"{n_rows(e.table):,}",
-            f"{100 * e.mean_score:.3g} %",
-            f"{100 * e.event_rate:.3g} %",
-            f"{error.value:.2f}",
-            "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}",
-            format_pvalue(e.pvalue),
-            headline(e),
-        ]
+    def mean_texts(self) -> dict[str, str]:
+        """Return mean score and event rate."""
+        return {"mean score": short_percent(mean_score(self.table)), "event rate": short_percent(self.table.prevalence)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant._support.formatting import format_pvalue, short_repr
+from calibrant._support.formatting import format_pvalue, short_percent, short_repr
 from calibrant._support.plain_data import label as json_label
 from calibrant._support.plain_data import number
 from calibrant.kinds.bounded_deviation import BoundedDetails, short_verdict
@@ -48,18 +48,7 @@ class LabelsDetails(BoundedDetails):
     n_clusters: int | None = None
 
     def sentences(self, e: "Evaluation") -> list[str]:
-        """Name the classes that are predicted significantly too often or too rarely.
-
-        Parameters
-        ----------
-        e : Evaluation
-            The evaluation that has these details.
-
-        Returns
-        -------
-        list of str
-            One sentence per element; may be empty.
-        """
+        """Name the classes that are predicted significantly too often or too rarely."""
         shown = [c for c in self.classes if c.is_shown(e.settings.alpha, e.decision.group_factor)]
         sides = {"too often": "overestimates", "too rarely": "underestimates"}
         chosen = {how: [c for c in shown if c.side == side] for how, side in sides.items()}
@@ -68,88 +57,37 @@ class LabelsDetails(BoundedDetails):
     def _named(self, classes: Sequence[ClassProportion]) -> str:
         found = sorted(classes, key=lambda c: -abs(c.difference))
         shown = [
-            f"{c.label} ({_percent(c.predicted)} predicted, {_percent(c.actual)} observed)" for c in found[:_NAMED]
+            f"{c.label} ({short_percent(c.predicted)} predicted, {short_percent(c.actual)} observed)"
+            for c in found[:_NAMED]
         ]
         rest = len(found) - _NAMED
         return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
 
     def sizes(self, table: ConfusionTable) -> dict[str, Any]:
-        """Return the number of classes.
-
-        Parameters
-        ----------
-        table : ConfusionTable
-            Table of the rows.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the number of classes."""
         return {"n_classes": len(table)}
 
     def frame_columns(self, table: ConfusionTable) -> dict[str, Any]:
-        """Return the columns of a frame that describe the rows.
-
-        Parameters
-        ----------
-        table : ConfusionTable
-            Table of the rows.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the columns of a frame that describe the rows."""
         return {"rows": n_rows(table), "classes": len(table)}
 
     def sizes_text(self, table: ConfusionTable) -> str:
-        """Format the number of rows and classes.
-
-        Parameters
-        ----------
-        table : ConfusionTable
-            Table of the rows.
-
-        Returns
-        -------
-        str
-        """
+        """Format the number of rows and classes."""
         return f"{rows_text(table)}; {len(table):,} classes"
 
     def group_header(self, level: str) -> list[str]:
-        """Return the header of the table of groups, without its first column.
-
-        Parameters
-        ----------
-        level : str
-            Confidence level as text, such as "95 %".
-
-        Returns
-        -------
-        list of str
-            Names of the columns.
-        """
+        """Return the header of the table of groups, without its first column."""
         return ["rows", "class", "predicted", "observed", f"difference ({level} CI)", "adjusted p", "verdict"]
 
     def group_cells(self, e: "Evaluation") -> list[str]:
-        """Return the row of one group in the table of groups: its class with the largest difference.
-
-        Parameters
-        ----------
-        e : Evaluation
-            The evaluation of the group.
-
-        Returns
-        -------
-        list of str
-            One text per column of `group_header`.
-        """
+        """Return the row of one group in the table of groups: its class with the largest difference."""
         c = self.largest
         interval = "" if math.isnan(c.low) else f" ({100 * c.low:+.2f} to {100 * c.high:+.2f})"
         return [
             f"{n_rows(e.table):,}",
             str(c.label),
-            _percent(c.predicted),
-            _percent(c.actual),
+            short_percent(c.predicted),
+            short_percent(c.actual),
             f"{100 * c.difference:+.2f}{interval} points",
             format_pvalue(e.pvalue),
             short_verdict(e),
@@ -161,13 +99,7 @@ class LabelsDetails(BoundedDetails):
         return max(self.classes, key=lambda c: abs(c.difference))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
+        """Return all fields as plain data for JSON."""
         return {"classes": [_plain(c) for c in self.classes], "n_clusters": self.n_clusters}
 
 
@@ -177,7 +109,3 @@ def _plain(c: ClassProportion) -> dict[str, Any]:
         if name != "label":
             found |= number(name, value)
     return found
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

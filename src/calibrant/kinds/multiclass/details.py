@@ -1,16 +1,14 @@
 """`MulticlassDetails`: the tests behind a verdict on class probabilities."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant._support.formatting import format_pvalue, short_repr
+from calibrant._support.formatting import short_percent, short_repr
 from calibrant._support.plain_data import label as json_label
 from calibrant.kinds.log_odds import LogOddsDetails, explanation
 from calibrant.kinds.multiclass.confusions import Confusion
 from calibrant.kinds.multiclass.verdict import ClassDecision
-from calibrant.results.sentences import headline
 from calibrant.results.text import n_rows, rows_text
 from calibrant.tables.class_table import ClassTable
 
@@ -93,18 +91,7 @@ class MulticlassDetails(LogOddsDetails):
         return tuple(each.label for each in self.classes if each.direction(alpha, factor) == direction)
 
     def sentences(self, e: "Evaluation") -> list[str]:
-        """Explain the verdict, and name the classes that are over- or underestimated and those that are confused.
-
-        Parameters
-        ----------
-        e : Evaluation
-            The evaluation that has these details.
-
-        Returns
-        -------
-        list of str
-            One sentence per element; may be empty.
-        """
+        """Explain the verdict, and name the classes that are over- or underestimated and those that are confused."""
         return [explanation(e), *self._class_sentences(e), *self._confusion_sentences(e)]
 
     def _class_sentences(self, e: "Evaluation") -> Iterable[str]:
@@ -119,13 +106,13 @@ class MulticlassDetails(LogOddsDetails):
         return sorted(found, key=lambda c: -abs(c.predicted - c.observed))
 
     def _class_text(self, c: ClassDecision) -> str:
-        return f"{self.labels[c.label]} ({_percent(c.predicted)} predicted, {_percent(c.observed)} observed)"
+        return f"{self.labels[c.label]} ({short_percent(c.predicted)} predicted, {short_percent(c.observed)} observed)"
 
     def _confusion_sentences(self, e: "Evaluation") -> Iterable[str]:
         found = [c for c in self.confusions if c.adjusted_pvalue * e.decision.group_factor <= e.settings.alpha]
         shown = [
-            f"{self.labels[c.label]} where {self.labels[c.predicted_label]} is predicted ({_percent(c.predicted)} "
-            f"predicted, {_percent(c.observed)} observed)"
+            f"{self.labels[c.label]} where {self.labels[c.predicted_label]} is predicted ({short_percent(c.predicted)} "
+            f"predicted, {short_percent(c.observed)} observed)"
             for c in found
         ]
         if shown:
@@ -136,98 +123,27 @@ class MulticlassDetails(LogOddsDetails):
         return "; ".join(texts[:_NAMED]) + (f"; and {rest:,} more" if rest > 0 else "")
 
     def sizes(self, table: ClassTable) -> dict[str, Any]:
-        """Return the number of classes and the accuracy.
-
-        Parameters
-        ----------
-        table : ClassTable
-            Table of the rows.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the number of classes and the accuracy."""
         return {"n_classes": table.n_classes, "accuracy": table.accuracy}
 
     def frame_columns(self, table: ClassTable) -> dict[str, Any]:
-        """Return the columns of a frame that describe the rows.
-
-        Parameters
-        ----------
-        table : ClassTable
-            Table of the rows.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the columns of a frame that describe the rows."""
         return {"rows": n_rows(table), "classes": table.n_classes}
 
     def sizes_text(self, table: ClassTable) -> str:
-        """Format the number of rows and classes, the mean confidence and the accuracy.
-
-        Parameters
-        ----------
-        table : ClassTable
-            Table of the rows.
-
-        Returns
-        -------
-        str
-        """
+        """Format the number of rows and classes, the mean confidence and the accuracy."""
         top = self.top_label
         return (
-            f"{rows_text(table)}; {table.n_classes:,} classes; mean top-label probability {_percent(top[0])}, "
-            f"accuracy {_percent(top[1])}"
+            f"{rows_text(table)}; {table.n_classes:,} classes; mean top-label probability {short_percent(top[0])}, "
+            f"accuracy {short_percent(top[1])}"
         )
 
-    def group_header(self, level: str) -> list[str]:
-        """Return the header of the table of groups, without its first column.
-
-        Parameters
-        ----------
-        level : str
-            Confidence level as text, such as "95 %".
-
-        Returns
-        -------
-        list of str
-            Names of the columns.
-        """
-        return ["rows", "mean top probability", "accuracy", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
-
-    def group_cells(self, e: "Evaluation") -> list[str]:
-        """Return the row of one group in the table of groups.
-
-        Parameters
-        ----------
-        e : Evaluation
-            The evaluation of the group.
-
-        Returns
-        -------
-        list of str
-            One text per column of `group_header`.
-        """
-        error = self.log_odds_error
-        return [
-            f"{n_rows(e.table):,}",
-            _percent(self.top_label[0]),
-            _percent(self.top_label[1]),
-            f"{error.value:.2f}",
-            "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}",
-            format_pvalue(e.pvalue),
-            headline(e),
-        ]
+    def mean_texts(self) -> dict[str, str]:
+        """Return the mean of the highest probability of each row, and the accuracy."""
+        return dict(zip(("mean top probability", "accuracy"), map(short_percent, self.top_label), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
+        """Return all fields as plain data for JSON."""
         return {
             **self.estimate_dict(),
             "classes": [each.to_dict() for each in self.classes],
@@ -238,7 +154,3 @@ class MulticlassDetails(LogOddsDetails):
             "mean_top_label_probability": self.top_label[0],
             "accuracy": self.top_label[1],
         }
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

@@ -1,6 +1,6 @@
 """Evaluation of class probabilities: one class table to its `Evaluation`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import MetricResult
 from calibrant.results.verdict import Verdict
 from calibrant.tables.class_table import ClassTable
+from calibrant.tables.score_table import ScoreTable
 
 # Class-wise metrics whose bins follow the data are measured class by class, so they are skipped where entries are more.
 _MAX_ENTRIES = 2_000_000
@@ -62,9 +63,9 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
     details = MulticlassDetails(
         *judged[1:],
         labels=table.labels,
-        decompositions=_decompositions(table),
+        decompositions=summed_decompositions(map(table.class_table, range(table.n_classes))),
         top_label=(float(np.average(table.confidence, weights=table.weight)), table.accuracy),
-        rows_needed=_rows_needed(table, estimate.information, settings),
+        rows_needed=rows_needed(table, estimate.information, settings),
     )
     breakdowns = _breakdowns(table, judged.classes, settings)
     return Evaluation("multiclass", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
@@ -100,7 +101,8 @@ def _decide(table: ClassTable, settings: Settings, cluster: Ints | None) -> Clas
     )
 
 
-def _rows_needed(table: ClassTable, information: float, settings: Settings) -> int | None:
+def rows_needed(table: ClassTable, information: float, settings: Settings) -> int | None:
+    """Return the number of further rows that would probably decide; None where nothing is known."""
     if not information > 0:
         return None
     margin: Any = settings.margin
@@ -121,15 +123,14 @@ def _breakdowns(
     return found
 
 
-def _decompositions(table: ClassTable) -> dict[str, dict[str, float]]:
-    """Return the decompositions of the Brier score, summed over classes: Murphy's over ten bins, and CORP."""
-    totals: dict[str, dict[str, float]] = {"murphy": {}, "corp": {}}
-    for c in range(table.n_classes):
-        one = table.class_table(c)
-        murphy, corp = murphy_decomposition(one, bins=EqualWidth(10)), corp_decomposition(one)
-        for name, parts in (("murphy", murphy), ("corp", corp)):
-            for key in _PARTS[name]:
-                totals[name][key] = totals[name].get(key, 0.0) + float(getattr(parts, key))
+def summed_decompositions(tables: Iterable[ScoreTable]) -> dict[str, dict[str, float]]:
+    """Return the decompositions of a score that is a sum over events: Murphy's over ten bins, and CORP."""
+    totals: dict[str, dict[str, float]] = {name: dict.fromkeys(parts, 0.0) for name, parts in _PARTS.items()}
+    for one in tables:
+        found = {"murphy": murphy_decomposition(one, bins=EqualWidth(10)), "corp": corp_decomposition(one)}
+        for name, parts in _PARTS.items():
+            for part in parts:
+                totals[name][part] += float(getattr(found[name], part))
     return totals
 
 

@@ -52,21 +52,9 @@ class MulticlassWords(Words):
     def tables(self, e: Evaluation, key: str) -> list[ReportTable]:
         """Return the table of classes, and that of significant pairs of classes if there are any."""
         details: Any = e.details
-        header = ["class", "rows", "predicted", "observed", "log-odds error", level_text(e), "adjusted p", "direction"]
+        header = ["class", "rows", *error_header(e)]
         worst = sorted(details.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
-        rows = [
-            [
-                str(details.labels[c.label]),
-                f"{c.n:,.6g}",
-                format_percent(c.predicted),
-                format_percent(c.observed),
-                _number(c.log_odds_error),
-                "" if math.isnan(c.low) else f"{_number(c.low)} to {_number(c.high)}",
-                adjusted_text(c, e),
-                c.direction(e.settings.alpha, e.decision.group_factor),
-            ]
-            for c in worst[:MOST_ROWS]
-        ]
+        rows = [[str(details.labels[c.label]), f"{c.n:,.6g}", *error_cells(c, e)] for c in worst[:MOST_ROWS]]
         classes = most_significant("Classes", [header, *rows], len(worst), ("class", "direction"))
         return [classes, *_confusions(e)]
 
@@ -103,5 +91,18 @@ def adjusted_text(c: Any, e: Evaluation) -> str:
     return format_pvalue(min(1.0, c.adjusted_pvalue * e.decision.group_factor))
 
 
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.2f}"
+def error_header(e: Evaluation) -> list[str]:
+    """Return the header of `error_cells`."""
+    return ["predicted", "observed", "log-odds error", level_text(e), "adjusted p", "direction"]
+
+
+def error_cells(c: Any, e: Evaluation) -> list[str]:
+    """Return the means of a class or threshold and its log-odds error with interval, p-value and direction."""
+    return [
+        format_percent(c.predicted),
+        format_percent(c.observed),
+        "" if math.isnan(c.log_odds_error) else f"{c.log_odds_error:.2f}",
+        "" if math.isnan(c.low) else f"{c.low:.2f} to {c.high:.2f}",
+        adjusted_text(c, e),
+        c.direction(e.settings.alpha, e.decision.group_factor),
+    ]

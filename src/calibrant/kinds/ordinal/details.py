@@ -1,16 +1,14 @@
 """`OrdinalDetails`: results that only evaluations of ordered classes have."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant._support.formatting import format_pvalue, short_repr
+from calibrant._support.formatting import short_percent, short_repr
 from calibrant._support.plain_data import label as json_label
 from calibrant._support.plain_data import plain
 from calibrant.kinds.log_odds import LogOddsDetails, explanation
 from calibrant.kinds.ordinal.verdict import Threshold
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sentences import headline
 from calibrant.results.text import n_rows, rows_text
 from calibrant.tables.class_table import ClassTable
 
@@ -72,7 +70,7 @@ class OrdinalDetails(LogOddsDetails):
         alpha, factor = e.settings.alpha, e.decision.group_factor
         shown = [t for t in self.thresholds if t.direction(alpha, factor)]
         texts = [
-            f"at most {t.label} ({_percent(t.predicted)} predicted, {_percent(t.observed)} observed)"
+            f"at most {t.label} ({short_percent(t.predicted)} predicted, {short_percent(t.observed)} observed)"
             for t in sorted(shown, key=lambda t: -abs(t.predicted - t.observed))
         ]
         rest = f"; and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
@@ -99,21 +97,10 @@ class OrdinalDetails(LogOddsDetails):
             f"predicted, {observed:.3f} observed (from 0)"
         )
 
-    def group_header(self, level: str) -> list[str]:
-        """Return the header of the table of groups, without its first column."""
-        return ["rows", "mean predicted", "mean observed", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
-
-    def group_cells(self, e: Evaluation) -> list[str]:
-        """Return the row of one group in the table of groups."""
-        error = self.log_odds_error
-        return [
-            f"{n_rows(e.table):,}",
-            *(f"{mean:.3f}" for mean in self.mean_class),
-            f"{error.value:.2f}",
-            "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}",
-            format_pvalue(e.pvalue),
-            headline(e),
-        ]
+    def mean_texts(self) -> dict[str, str]:
+        """Return the mean predicted and the mean observed class."""
+        predicted, observed = self.mean_class
+        return {"mean predicted": f"{predicted:.3f}", "mean observed": f"{observed:.3f}"}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON."""
@@ -125,7 +112,3 @@ class OrdinalDetails(LogOddsDetails):
             "mean_predicted_class": self.mean_class[0],
             "mean_observed_class": self.mean_class[1],
         }
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

@@ -9,26 +9,18 @@ from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.inference.power import rows_to_decide
-from calibrant.kinds.multiclass.evaluation import resampled_metrics
+from calibrant.kinds.multiclass.evaluation import resampled_metrics, rows_needed, summed_decompositions
 from calibrant.kinds.multiclass.sample import MulticlassSample
 from calibrant.kinds.ordinal.details import OrdinalDetails
 from calibrant.kinds.ordinal.verdict import OrdinalVerdict, Threshold, decide
-from calibrant.metrics.bins import EqualWidth
 from calibrant.metrics.calibration_errors import ACE
 from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.ordinal import cumulative_tables
-from calibrant.metrics.proper_scores import corp_decomposition, murphy_decomposition
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import MetricResult
 from calibrant.results.verdict import OmnibusTest, Verdict
 from calibrant.tables.class_table import ClassTable
-
-_PARTS = {
-    "murphy": ("reliability", "resolution", "uncertainty", "within_variance", "within_covariance"),
-    "corp": ("mcb", "dsc", "unc"),
-}
 
 
 def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
@@ -46,12 +38,8 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
     metrics = {error.name: error} | resampled_metrics(settings, sample, verdict, seed, progress)
     if few_clusters:
         metrics = {name: metric.without_inference() for name, metric in metrics.items()}
-    rows_needed = None
-    if estimate.information > 0:
-        rows_needed = rows_to_decide(float(table.size), estimate.information, margin, settings.alpha)
-    details = OrdinalDetails(
-        estimate, judged.thresholds, table.labels, _decompositions(table), _mean_class(table), rows_needed
-    )
+    parts, needed = summed_decompositions(cumulative_tables(table)), rows_needed(table, estimate.information, settings)
+    details = OrdinalDetails(estimate, judged.thresholds, table.labels, parts, _mean_class(table), needed)
     breakdowns = _breakdowns(table, judged.thresholds, level)
     return Evaluation("ordinal", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
 
@@ -85,14 +73,3 @@ def _breakdowns(table: ClassTable, thresholds: Sequence[Threshold], level: float
 def _mean_class(table: ClassTable) -> tuple[float, float]:
     predicted = table.proba @ np.arange(table.n_classes)
     return float(np.average(predicted, weights=table.weight)), float(np.average(table.code, weights=table.weight))
-
-
-def _decompositions(table: ClassTable) -> dict[str, dict[str, float]]:
-    """Return the decompositions of the ranked probability score, summed over thresholds: Murphy's and CORP."""
-    totals: dict[str, dict[str, float]] = {name: dict.fromkeys(parts, 0.0) for name, parts in _PARTS.items()}
-    for one in cumulative_tables(table):
-        found = {"murphy": murphy_decomposition(one, bins=EqualWidth(10)), "corp": corp_decomposition(one)}
-        for name, parts in _PARTS.items():
-            for part in parts:
-                totals[name][part] += float(getattr(found[name], part))
-    return totals

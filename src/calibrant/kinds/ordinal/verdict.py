@@ -15,6 +15,7 @@ from calibrant.kinds.binary.verdict import BinaryTests
 from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import impossible_outcomes
 from calibrant.kinds.multiclass.design import ClassRows
+from calibrant.kinds.multiclass.verdict import ClassDecision
 from calibrant.metrics.log_odds import LogOddsError
 from calibrant.results.uncertainty import Interval, Null
 from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdict
@@ -25,7 +26,7 @@ _LEAST_PROBABILITY = 1e-300  # of a class, by which scores are divided
 
 
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(ClassDecision):
     """The event that the outcome is at most a class, and its cumulative probability.
 
     Attributes
@@ -61,32 +62,6 @@ class Threshold:
     """
 
     label: Any
-    n: float
-    predicted: float
-    observed: float
-    log_odds_error: float
-    low: float
-    high: float
-    pvalue: float
-    adjusted_pvalue: float
-    in_the_large: float
-    side: str
-
-    def direction(self, alpha: float, factor: float = 1.0) -> str:
-        """Return "overestimates" or "underestimates" if that is shown, else ''.
-
-        Parameters
-        ----------
-        alpha : float
-            Significance level.
-        factor : float, default=1
-            Factor of the adjusted p-values, for several groups.
-
-        Returns
-        -------
-        str
-        """
-        return self.side if self.in_the_large * factor <= alpha else ""
 
 
 class OrdinalVerdict(NamedTuple):

@@ -1,11 +1,9 @@
 """Words of a report on probabilities of ordered classes."""
 
-import math
 from typing import Any
 
-from calibrant._support.formatting import format_percent
 from calibrant.kinds.binary.words import BinWords, bin_sentences
-from calibrant.kinds.multiclass.words import adjusted_text, level_text, most_significant
+from calibrant.kinds.multiclass.words import error_cells, error_header, most_significant
 from calibrant.kinds.ordinal.evaluation import threshold_name
 from calibrant.kinds.words import FRESH_ROWS, Action, ReportTable, Words, gain_text
 from calibrant.results.evaluation import Evaluation
@@ -47,20 +45,9 @@ class OrdinalWords(Words):
     def tables(self, e: Evaluation, key: str) -> list[ReportTable]:
         """Return the table of thresholds, in the order of the classes."""
         details: Any = e.details
-        header = ["outcome", "predicted", "observed", "log-odds error", level_text(e), "adjusted p", "direction"]
-        rows = [
-            [
-                threshold_name(t.label),
-                format_percent(t.predicted),
-                format_percent(t.observed),
-                "" if math.isnan(t.log_odds_error) else f"{t.log_odds_error:.2f}",
-                "" if math.isnan(t.low) else f"{t.low:.2f} to {t.high:.2f}",
-                adjusted_text(t, e),
-                t.direction(e.settings.alpha, e.decision.group_factor),
-            ]
-            for t in details.thresholds
-        ]
-        return [most_significant("Thresholds", [header, *rows], len(rows), ("outcome", "direction"))]
+        rows = [[threshold_name(t.label), *error_cells(t, e)] for t in details.thresholds]
+        cells = [["outcome", *error_header(e)], *rows]
+        return [most_significant("Thresholds", cells, len(rows), ("outcome", "direction"))]
 
 
 WORDS = OrdinalWords()

@@ -54,45 +54,15 @@ class PointDetails(BoundedDetails):
         return () if self.line is None else (self.line.slope, self.line.intercept)
 
     def sizes(self, table: MeanTable) -> dict[str, Any]:
-        """Return mean prediction and mean outcome.
-
-        Parameters
-        ----------
-        table : MeanTable
-            Table of the rows.
-
-        Returns
-        -------
-        dict
-        """
+        """Return mean prediction and mean outcome."""
         return {"mean_prediction": table.mean_prediction, "mean_outcome": table.mean_outcome}
 
     def frame_columns(self, table: MeanTable) -> dict[str, Any]:
-        """Return the columns of a frame that describe the rows.
-
-        Parameters
-        ----------
-        table : MeanTable
-            Table of the rows.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the columns of a frame that describe the rows."""
         return {"rows": n_rows(table), "mean_outcome": table.mean_outcome}
 
     def sizes_text(self, table: MeanTable) -> str:
-        """Format the number of rows, mean prediction and mean outcome.
-
-        Parameters
-        ----------
-        table : MeanTable
-            Table of the rows.
-
-        Returns
-        -------
-        str
-        """
+        """Format the number of rows, mean prediction and mean outcome."""
         weighted = "weighted " if table.importance else ""
         return (
             f"{rows_text(table)}; {weighted}mean prediction {table.mean_prediction:.4g}, "
@@ -100,44 +70,16 @@ class PointDetails(BoundedDetails):
         )
 
     def group_header(self, level: str) -> list[str]:
-        """Return the header of the table of groups, without its first column.
-
-        Parameters
-        ----------
-        level : str
-            Confidence level as text, such as "95 %".
-
-        Returns
-        -------
-        list of str
-            Names of the columns.
-        """
+        """Return the header of the table of groups, without its first column."""
         return ["rows", "mean error", f"{level} CI", "adjusted p", "verdict"]
 
     def group_cells(self, e: "Evaluation") -> list[str]:
-        """Return the row of one group in the table of groups.
-
-        Parameters
-        ----------
-        e : Evaluation
-            The evaluation of the group.
-
-        Returns
-        -------
-        list of str
-            One text per column of `group_header`.
-        """
+        """Return the row of one group in the table of groups."""
         value, interval, _, _ = e["mean error"].cells()
         return [f"{n_rows(e.table):,}", value, interval, format_pvalue(e.pvalue), short_verdict(e)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
+        """Return all fields as plain data for JSON."""
         return {
             "line": None if self.line is None else self.line.to_dict(),
             "decomposition": self.decomposition.to_dict(),
