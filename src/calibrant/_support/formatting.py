@@ -71,13 +71,32 @@ class TableText:
         return f"<p><strong>{first}</strong></p>{lines}{table}{after}"
 
 
+class PrintedResult:
+    """A result that is printed as the text that `_text` returns: a `TableText`, or another object with its methods."""
+
+    def _text(self) -> Any:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        text: str = self._text().to_text()
+        return text
+
+    def _repr_html_(self) -> str:
+        text: str = self._text().to_html()
+        return text
+
+
 @dataclass(frozen=True)
 class NumberFormat:
-    """Format of a value and its interval: unit, number of decimals, and whether a plus sign is printed."""
+    """Format of a value and its interval: unit, number of decimals, and whether a plus sign is printed.
+
+    With the kind "g", for numbers of any size, `decimals` are significant digits.
+    """
 
     unit: str
     decimals: int
     signed: bool
+    kind: str = "f"
 
     @classmethod
     def for_spread(cls, unit: str, spread: float, *, signed: bool) -> "NumberFormat":
@@ -89,7 +108,7 @@ class NumberFormat:
 
     def value(self, value: float) -> str:
         """Format a value with its unit."""
-        number = f"{value:{'+' if self.signed else ''}.{self.decimals}f}"
+        number = f"{value:{'+' if self.signed else ''}.{self.decimals}{self.kind}}"
         return f"{number} %" if self.unit == "%" else number
 
     def range(self, low: float, high: float) -> str:

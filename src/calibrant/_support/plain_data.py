@@ -48,6 +48,20 @@ def plain(result: Any, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:
     return fields
 
 
+class PlainResult:
+    """A dataclass whose fields are plain data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields but arrays as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
+        return plain(self)
+
+
 def has_type(value: Any, hint: Any) -> bool:
     """Return whether a plain value, such as a setting in a file, has the type that a constructor declares.
 

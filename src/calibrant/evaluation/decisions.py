@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant._support.arrays import Column
 from calibrant._support.errors import InputError, Note, check_share
-from calibrant._support.formatting import NumberFormat, TableText, format_pvalue
+from calibrant._support.formatting import NumberFormat, PrintedResult, TableText, format_pvalue
 from calibrant._support.plain_data import frame_from_rows, plain
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
@@ -75,7 +75,7 @@ class DecisionResult:
 
 
 @dataclass(frozen=True, repr=False)
-class Decisions:
+class Decisions(PrintedResult):
     """Errors and costs of decisions by each model; see `decisions`.
 
     Attributes
@@ -138,12 +138,6 @@ class Decisions:
             "lines": [plain(line) for line in self.lines],
             "notes": [note.to_dict() for note in self.notes],
         }
-
-    def __repr__(self) -> str:
-        return self._text().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._text().to_html()
 
     def _text(self) -> TableText:
         metric, level, first = self.metric, f"{100 * self.level:g} %", self.lines[0].name

@@ -1,11 +1,13 @@
 """Net benefit of decisions at thresholds, and its interval, from rows or from a table."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant._support.arrays import Floats, Ints
 from calibrant.inference.paired_rows import PairedRows
+from calibrant.inference.tails import student_quantile
 from calibrant.tables.score_table import ScoreTable, event_squares, row_squares
 
 DEFAULT_STRATEGY = "the better of treating all and none"
@@ -79,25 +81,20 @@ class BenefitRows:
     @classmethod
     def from_rows(cls, rows: PairedRows, thresholds: Floats, level: float) -> "BenefitRows":
         """Return rows, each a cell of its own."""
-        from scipy.special import ndtri, stdtrit
-
         weight = np.ones(rows.event.size) if rows.weight is None else rows.weight.astype(np.float64)
-        share = (1 + level) / 2
-        quantile = float(ndtri(share) if rows.cluster is None else stdtrit(rows.n_draws - 1, share))
+        quantile = student_quantile((1 + level) / 2, math.inf if rows.cluster is None else rows.n_draws - 1)
         event = rows.event.astype(np.float64)
         return cls(event, weight, weight**2, float(event.size), rows.cluster, thresholds, quantile)
 
     @classmethod
     def from_table(cls, table: ScoreTable, thresholds: Floats, level: float) -> "BenefitRows":
         """Return two cells for each score: rows with the event, then rows without it."""
-        from scipy.special import ndtri
-
         event = np.repeat([1.0, 0.0], len(table))
         weight = np.concatenate([table.k, table.n - table.k]).astype(np.float64)
         squares = event_squares(table)
         square = np.concatenate([squares, row_squares(table) - squares]).astype(np.float64)
         n_rows = float(table.n_used if table.importance else table.size)
-        return cls(event, weight, square, n_rows, None, thresholds, float(ndtri((1 + level) / 2)))
+        return cls(event, weight, square, n_rows, None, thresholds, student_quantile((1 + level) / 2, math.inf))
 
     def compare(self, name: str, score: Floats, other: Floats | None, reference: str) -> NetBenefit:
         """Return the net benefit of a score, and its gain over another score, or over the better default strategy."""

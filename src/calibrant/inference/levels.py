@@ -11,6 +11,7 @@ from calibrant._support.logistic import expit
 from calibrant._support.plain_data import plain
 from calibrant.inference.curves.calibration_curves import CalibrationCurve, spline_curve
 from calibrant.inference.design import Design
+from calibrant.inference.tails import student_quantile
 from calibrant.metrics.smooth_errors import group_scores
 from calibrant.results.uncertainty import Estimate
 
@@ -34,7 +35,7 @@ def calibration_in_the_large(design: Design, level: float) -> tuple[Estimate, ..
     d = float(bins.error[0])
     information = float(bins.fitted_curvature[0])
     variance = max(float(design.covariance(bins, None)[0, 0]), float(bins.fitted_variance[0]))
-    reach = _quantile(design, level) * variance**0.5 / information
+    reach = student_quantile((1 + level) / 2, design.degrees) * variance**0.5 / information
     error, df = variance**0.5 / information, design.degrees
     return (Estimate("calibration in the large", d, error, d - reach, d + reach, level, df, null=0.0),)
 
@@ -55,19 +56,12 @@ def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
     except np.linalg.LinAlgError:
         return ()
     variance = inverse @ design.score_covariance(columns, q, bread) @ inverse
-    errors, quantile = np.sqrt(np.diag(variance)), _quantile(design, level)
+    errors, quantile = np.sqrt(np.diag(variance)), student_quantile((1 + level) / 2, design.degrees)
     estimates = []
     for name, value, error, null in zip(("calibration slope", "Cox intercept"), line, errors, (1.0, 0.0), strict=True):
         reach = float(quantile * error)
         estimates.append(Estimate(name, value, float(error), value - reach, value + reach, level, design.degrees, null))
     return tuple(estimates)
-
-
-def _quantile(design: Design, level: float) -> float:
-    from scipy.special import ndtri, stdtrit
-
-    share = (1 + level) / 2
-    return float(ndtri(share) if np.isinf(design.degrees) else stdtrit(design.degrees, share))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.resampling import ReplicateValues, draw_replicates, drop_missing, metric_values, one_by_one
 from calibrant.inference.table_replicates import SharedDraws
-from calibrant.inference.tails import student_two_sided
+from calibrant.inference.tails import student_quantile, student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.metric import Metric
 from calibrant.tables.score_table import ScoreTable
@@ -73,11 +73,7 @@ class PairedDifference:
         """Return the confidence interval of the difference; NaN where there is little information."""
         if self.has_little_information:
             return math.nan, math.nan
-        from scipy.special import ndtri, stdtrit
-
-        share = (1 + level) / 2
-        quantile = ndtri(share) if math.isinf(self.degrees) else stdtrit(self.degrees, share)
-        reach = float(quantile) * math.sqrt(self.variance)
+        reach = student_quantile((1 + level) / 2, self.degrees) * math.sqrt(self.variance)
         return self.value - reach, self.value + reach
 
 

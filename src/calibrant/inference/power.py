@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from calibrant._support.arrays import Column, Floats, Ints
 from calibrant._support.errors import InputError, check_count, check_share
 from calibrant._support.formatting import round_up
 from calibrant._support.lazy import cached_property
-from calibrant._support.plain_data import plain
+from calibrant._support.plain_data import PlainResult
 from calibrant._support.roots import find_root, first_integer
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, SMALLEST_PROBABILITY
 from calibrant.inference.tails import noncentral_chi2_cdf
@@ -26,7 +25,7 @@ _NORMAL_INFORMATION = 1e5  # of a bin; with more, its log-odds error is taken as
 
 
 @dataclass(frozen=True, repr=False)
-class Detectable:
+class Detectable(PlainResult):
     """The smallest deviations from a predicted rate that the exact binomial test detects; see `detectable`.
 
     Attributes
@@ -55,16 +54,6 @@ class Detectable:
     power: float
     above: float
     below: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
 
     def __repr__(self) -> str:
         rows = f"{self.n:,} rows with a predicted rate of {self.rate:.4g}"

@@ -1,7 +1,7 @@
 """Tail probabilities of the tests of calibration, computed with scipy.special only."""
 
 import numpy as np
-from scipy.special import betainc, chdtrc, chndtr, fdtrc, ndtr, stdtr
+from scipy.special import betainc, chdtrc, chndtr, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from calibrant._support.arrays import Floats
 from calibrant._support.logistic import expit
@@ -18,6 +18,11 @@ def normal_two_sided(z: float) -> float:
 def student_two_sided(t: float, degrees: float) -> float:
     """Return the two-sided p-value of Student's t; normal for infinite degrees of freedom."""
     return normal_two_sided(t) if np.isinf(degrees) else float(2 * stdtr(degrees, -abs(t)))
+
+
+def student_quantile(share: float, degrees: float) -> float:
+    """Return a quantile of Student's distribution; normal for infinite degrees of freedom."""
+    return float(ndtri(share) if np.isinf(degrees) else stdtrit(degrees, share))
 
 
 def binomial_two_sided(k: float, n: float, p: float) -> float:

@@ -17,7 +17,7 @@ module            holds
 ``words``         report: what to call the forecast, what a deviation means, what to do about it
 ``figures``       diagrams of an evaluation and of a comparison
 ``columns``       command line and MLflow: ``COLUMNS``, how forecasts are columns of files (`ForecastColumns`)
-``audit``         how the rows of an audit are read and tested, if this kind has residuals
+``audit``         ``AUDIT``, how forecasts are audited (`AuditedForecasts`), or why they are not: ``NOT_AUDITED``
 ``windows``       monitor: how the rows of a time window are counted and judged, if this kind can be monitored
 ================  ==================================================================================================
 """

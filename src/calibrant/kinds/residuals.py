@@ -1,18 +1,21 @@
 """Residuals of forecasts, as an audit searches and tests them; kinds of forecast share these functions."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from calibrant._support.arrays import Floats, Ints
+from calibrant._support.columns import ColumnData
 from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.design import Design
 from calibrant.inference.levels import calibration_in_the_large
 from calibrant.inference.paired_rows import MIN_CLUSTERS, PairedRows
 from calibrant.inference.regression.point_components import mean_component
 from calibrant.kinds.point.metrics import estimate_metrics
+from calibrant.results.audit import ResidualTerms
 from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, add_tables, count_checked
@@ -44,6 +47,11 @@ def bernoulli_terms(score: Floats, residual: Floats) -> tuple[Floats, Floats]:
     return variance, variance
 
 
+def squared_terms(prediction: Floats, residual: Floats) -> tuple[Floats, Floats]:
+    """Return the squared residuals of numbers as their variance, and their change by a shift of the prediction."""
+    return residual**2, np.ones(prediction.size)
+
+
 def assess_probabilities(rows: Rows, places: Iterable[Ints], level: float, skewness: float) -> SegmentTest:
     """Test calibration in the large of the rows at these places."""
     if rows.cluster is None:
@@ -60,6 +68,45 @@ def assess_numbers(rows: Rows, places: Iterable[Ints], level: float, skewness: f
     """
     every = list(places)
     return _test_numbers(rows.part(np.concatenate(every)), level, skewness) if every else SegmentTest()
+
+
+@dataclass(frozen=True)
+class AuditedForecasts:
+    """How forecasts of one kind are audited: the constant ``AUDIT`` of the module `audit` of a kind.
+
+    Attributes
+    ----------
+    terms : ResidualTerms
+    features : tuple of str
+        The features that describe the forecast.
+    check : callable
+        From rows and classes to validated rows and the columns that describe the forecast.
+    assess : callable
+        From rows, places of the rows of a segment, confidence level and skewness to the `SegmentTest`.
+    residual_terms : callable
+        From forecasts and residuals to the variances of the residuals, and their changes by a shift of the forecast.
+    options : tuple of str
+        The options that not all kinds have.
+    reading : mapping
+        Further options of `Rows.read`.
+    forecast_column : callable
+        From a forecast and the given classes to the column that is read, and its classes.
+    batch_forecast : callable
+        From the columns of a batch of rows in files to their forecast.
+    """
+
+    terms: ResidualTerms
+    features: tuple[str, ...]
+    check: Callable[[Rows, Sequence[Any]], tuple[Rows, list[ColumnData]]]
+    assess: Callable[[Rows, Iterable[Ints], float, float], SegmentTest] = assess_probabilities
+    residual_terms: Callable[[Floats, Floats], tuple[Floats, Floats]] = bernoulli_terms
+    options: tuple[str, ...] = ()
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    forecast_column: Callable[[Any, Sequence[Any] | None], tuple[Any, Sequence[Any]]] = lambda forecast, _: (
+        forecast,
+        (),
+    )
+    batch_forecast: Callable[[Sequence[ColumnData]], Any] = lambda columns: columns[0]
 
 
 def _count(rows: Rows, places: Iterable[Ints]) -> ScoreTable | None:

@@ -11,8 +11,8 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Floats
 from calibrant._support.errors import InputError, Note
-from calibrant._support.formatting import TableText, format_pvalue
-from calibrant._support.plain_data import frame_from_columns, number, plain
+from calibrant._support.formatting import PrintedResult, TableText, format_pvalue
+from calibrant._support.plain_data import PlainResult, frame_from_columns, number, plain
 from calibrant._support.sql_dialects import get_dialect
 from calibrant.results.audit_conditions import Condition
 from calibrant.results.evaluation import to_json_text
@@ -49,7 +49,7 @@ class ResidualTerms:
 
 
 @dataclass(frozen=True)
-class MulticalibrationError:
+class MulticalibrationError(PlainResult):
     r"""The largest cumulative calibration error of segments, in standard deviations; see `calibrant.audit`.
 
     With the rows of a segment s in order of score, :math:`C_j = \sum_{i \le j} w_i (y_i - p_i)` and :math:`\sigma_s^2 =
@@ -107,16 +107,6 @@ class MulticalibrationError:
 
     def __float__(self) -> float:
         return self.value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields but the replicates as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
 
     def sentence(self) -> str:
         """Return the value and what is expected of a calibrated forecast in one sentence.
@@ -288,7 +278,7 @@ def _n_rows(given: Mapping[str, Any]) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(PrintedResult):
     """Segments of rows that are miscalibrated; see `audit`.
 
     Attributes
@@ -476,12 +466,6 @@ class Audit:
         from calibrant.report import write_audit
 
         return write_audit(self, path, title=title)
-
-    def __repr__(self) -> str:
-        return self._text().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._text().to_html()
 
     def _text(self) -> TableText:
         after = [*map(str.strip, self.overlap_lines()), *(f"note: {note.text}" for note in self.notes)]

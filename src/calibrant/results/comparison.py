@@ -7,9 +7,9 @@ from os import PathLike
 from typing import Any, Protocol
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
+from calibrant._support.formatting import NumberFormat, PrintedResult, format_pvalue, p_text
 from calibrant._support.lazy import cached_property
-from calibrant._support.plain_data import frame_from_rows, plain
+from calibrant._support.plain_data import PlainResult, frame_from_rows
 from calibrant.results.evaluation import SCHEMA_VERSION, Evaluation, to_json_text
 from calibrant.results.settings import Settings
 from calibrant.results.text import ResultText, rows_text
@@ -70,7 +70,7 @@ class PairedTest(Protocol):
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(PlainResult):
     """Difference of a metric between a model and the baseline, on the same rows.
 
     Attributes
@@ -181,7 +181,7 @@ class Difference:
         list of str
             Three texts.
         """
-        form: NumberFormat | _SignedDigits = _SignedDigits()
+        form = NumberFormat(self.unit, 4, signed=True, kind="g")  # the outcome may be of any size
         if self.unit in ("1", "%"):
             form = NumberFormat.for_spread(self.unit, self.high - self.low, signed=True)
         value = "" if math.isnan(self.value) else form.value(self.value)
@@ -190,26 +190,6 @@ class Difference:
         if math.isnan(self.low):
             return [value, "", ""]
         return [value, form.range(self.low, self.high), f"{format_pvalue(self.adjusted_pvalue)} ({self.test})"]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
-
-
-class _SignedDigits:
-    """Format of differences in the unit of the outcome: a sign and four significant digits."""
-
-    def value(self, value: float) -> str:
-        return f"{value:+.4g}"
-
-    def range(self, low: float, high: float) -> str:
-        return f"{low:+.4g} to {high:+.4g}"
 
 
 def check_score_names(metrics: Mapping[str, Any], scores: Mapping[str, Any]) -> None:
@@ -225,7 +205,7 @@ def check_score_names(metrics: Mapping[str, Any], scores: Mapping[str, Any]) -> 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(PrintedResult):
     """Comparison of models on the same rows; see `compare`.
 
     Text, frame, JSON, figure and report read these results and recompute nothing.
@@ -482,12 +462,6 @@ class Comparison:
         from calibrant import report
 
         return report.write_comparison(self, path, title=title)
-
-    def __repr__(self) -> str:
-        return self._text().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._text().to_html()
 
     def _text(self) -> ResultText:
         headline = f"Verdict: {self.verdict}"

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from calibrant._support.errors import Note
-from calibrant._support.formatting import ResultMapping, result_mapping
+from calibrant._support.formatting import PrintedResult, ResultMapping, result_mapping
 from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
@@ -23,7 +23,7 @@ SCHEMA_VERSION = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
+class Evaluation(PrintedResult):
     """Calibration of one forecast: verdict, metrics, tests, groups and breakdowns; see `evaluate`.
 
     Text, frame, JSON, figure and report read these results and recompute nothing.
@@ -348,12 +348,6 @@ class Evaluation:
         from calibrant import report
 
         return report.write_evaluation(self, path, title=title, audit=audit, monitor=monitor)
-
-    def __repr__(self) -> str:
-        return self._text().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._text().to_html()
 
     def _text(self) -> ResultText:
         return ResultText(

@@ -10,14 +10,14 @@ import numpy as np
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Note
 from calibrant._support.formatting import NumberFormat, ResultMapping, format_pvalue, line_html, metric_key, p_text
-from calibrant._support.plain_data import number, plain
+from calibrant._support.plain_data import PlainResult, number, plain
 from calibrant.results.text import format_level, format_limits, format_pvalues
 
 Alternative: TypeAlias = Literal["greater", "two-sided"]
 
 
 @dataclass(frozen=True, repr=False)
-class Estimate:
+class Estimate(PlainResult):
     """An estimate with its confidence interval and, where a calibrated model has a known value, the test against it.
 
     Attributes
@@ -54,16 +54,6 @@ class Estimate:
     null: float | None = None
     pvalue: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
-
     _repr_html_ = line_html
 
     def __repr__(self) -> str:
@@ -76,7 +66,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, repr=False)
-class Interval:
+class Interval(PlainResult):
     """A value with its confidence interval; see `interval`.
 
     Attributes
@@ -123,16 +113,6 @@ class Interval:
     n_resamples: int
     spec: Mapping[str, Any]
     notes: tuple[Note, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
 
     _repr_html_ = line_html
 
@@ -439,7 +419,7 @@ class MetricResult:
             Four texts.
         """
         low, high = self.null.low, self.null.high
-        form: NumberFormat | _FourDigits = _FourDigits()
+        form = NumberFormat(self.unit, 4, signed=False, kind="g")  # the outcome may be of any size
         if self.unit in ("1", "%"):
             spread = self.interval.high - self.interval.low if math.isnan(low) else high - low
             form = NumberFormat.for_spread(self.unit, spread, signed=low < 0)
@@ -452,13 +432,3 @@ class MetricResult:
             expected,
             format_pvalue(self.pvalue),
         ]
-
-
-class _FourDigits:
-    """Format of numbers in the unit of the outcome: four significant digits."""
-
-    def value(self, value: float) -> str:
-        return f"{value:.4g}"
-
-    def range(self, low: float, high: float) -> str:
-        return "" if math.isnan(low) else f"{low:.4g} to {high:.4g}"

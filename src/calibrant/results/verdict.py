@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from calibrant._support.errors import Note
 from calibrant._support.formatting import line_html
-from calibrant._support.plain_data import plain
+from calibrant._support.plain_data import PlainResult
 from calibrant.results.text import format_pvalues
 
 
 @dataclass(frozen=True, repr=False)
-class TestResult:
+class TestResult(PlainResult):
     """A statistic with its p-value; ``statistic, pvalue = result`` unpacks it.
 
     Attributes
@@ -76,16 +76,6 @@ class TestResult:
             False for a test without an adjusted p-value.
         """
         return self.adjusted_pvalue is not None and self.adjusted_pvalue <= alpha
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
 
     _repr_html_ = line_html
 
@@ -218,7 +208,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Deviation:
+class Deviation(PlainResult):
     """Size of the deviation from calibration, and whether it is shown to lie within the margin.
 
     Attributes
@@ -335,16 +325,6 @@ class Deviation:
             return f"{self.name} {self.value:.2g}{unit} (no interval), margin {self.margin:g}"
         span = f"{100 * self.level:g} % CI {self.low:.2g} to {self.high:.2g}"
         return f"{self.name} {self.value:.2g}{unit} ({span}), margin {self.margin:g}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
 
     _repr_html_ = line_html
 

@@ -1,19 +1,20 @@
 """Reading of rows for an audit: outcomes, forecasts that have residuals, and features."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence, default_rng
 
 from calibrant._support import columns as _columns
-from calibrant._support.arrays import Bools, Column, Ints
+from calibrant._support.arrays import Bools, Column
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
 from calibrant.evaluation.audit.features import COARSE_CODES, FeatureCodes, count_feature
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.kinds.base import Kind, forecast_kind, kind_of
+from calibrant.kinds.residuals import AuditedForecasts
 from calibrant.tables.rows import Rows, several_columns
 from calibrant.tables.score_table import ScoreTable
 
@@ -36,7 +37,7 @@ def audited_kind(name: str) -> Kind:
 def check_audit_options(kind: Kind, given: Mapping[str, Any]) -> None:
     """Raise an error if an option is given that the kind does not have."""
     for name, value in given.items():
-        if value is not None and name not in kind.audit.OPTIONS:
+        if value is not None and name not in kind.audit.AUDIT.options:
             raise InputError(Argument(name) + f" must be omitted for forecasts of kind {kind.name!r}; got {value!r}.")
 
 
@@ -60,22 +61,22 @@ def read_rows(
     kind = audited_kind(forecast_kind(y_true, forecast))
     check_audit_options(kind, {"classes": classes, "pos_label": options.get("pos_label")})
     columns = _feature_columns(features, y_true)
-    column, labels = kind.audit.forecast_column(forecast, classes)
-    options = {name: value for name, value in options.items() if name != "pos_label" or name in kind.audit.OPTIONS}
-    options |= kind.audit.READING
-    rows, described = kind.audit.check(
-        _with_positions(y_true, column, next(iter(columns.values())), cluster, options), labels
-    )
+    audited: AuditedForecasts = kind.audit.AUDIT
+    column, labels = audited.forecast_column(forecast, classes)
+    options = {name: value for name, value in options.items() if name != "pos_label" or name in audited.options}
+    feature = next(iter(columns.values()))
+    read = {"forecast": column, "features": Positions(feature.name, np.arange(len(feature)))}
+    rows, described = audited.check(Rows.read(y_true, read, cluster=cluster, **options, **audited.reading), labels)
     kept = rows.forecasts[-1].values
     rows = replace(rows, forecasts=rows.forecasts[:1])
-    _columns.check_lengths([_length(rows), *columns.values()])
+    _columns.check_lengths([Positions("y_true", range(rows.n_in)), *columns.values()])
     named = dict(zip(name_forecast_features(kind.name, list(columns)), described, strict=True))
     return encode_rows(kind.name, rows, {name: c.part(kept) for name, c in columns.items()}, named, seed)
 
 
 def name_forecast_features(kind: str, features: Sequence[str]) -> list[str]:
     """Return the names of the features that describe the forecast, different from those of the features."""
-    own = kind_of(kind).audit.FEATURES
+    own = kind_of(kind).audit.AUDIT.features
     return [f"forecast's {name}" if name in features else name for name in own]
 
 
@@ -88,38 +89,19 @@ def _feature_columns(features: Any, y_true: Column) -> dict[str, ColumnData]:
     return {name: _columns.read(column, full) for name, (full, column) in zip(named, given.items(), strict=True)}
 
 
-class _Length:
-    """The number of rows that were read, under the name of the outcomes."""
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Row numbers, which follow the rows that are used; errors about their length have the name of a column."""
 
-    def __init__(self, name: str, rows: int) -> None:
-        self.name, self.rows = name, rows
-
-    def __len__(self) -> int:
-        return self.rows
-
-
-def _length(rows: Rows) -> _Length:
-    return _Length("y_true", rows.n_in)
-
-
-class _Positions:
-    """Row numbers, which follow the rows that are used."""
-
-    def __init__(self, name: str, values: Ints) -> None:
-        self.name, self.values = name, values
+    name: str
+    values: Any
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def part(self, rows: Any) -> "_Positions":
-        return _Positions(self.name, self.values[rows])
-
-
-def _with_positions(
-    y_true: Column, forecast: Any, feature: ColumnData, cluster: Column | None, options: Mapping[str, Any]
-) -> Rows:
-    positions = _Positions(feature.name, np.arange(len(feature)))
-    return Rows.read(y_true, {"forecast": forecast, "features": positions}, cluster=cluster, **options)
+    def part(self, rows: Any) -> "Positions":
+        """Return the numbers of some rows."""
+        return Positions(self.name, self.values[rows])
 
 
 def encode_rows(

@@ -16,6 +16,7 @@ from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.file_writing import reserve, temporary_writes
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.audit.audit_rows import (
+    Positions,
     audited_kind,
     check_audit_options,
     name_forecast_features,
@@ -30,6 +31,7 @@ from calibrant.ingest.formats import File, Format
 from calibrant.ingest.table_counter import check_name, check_names
 from calibrant.ingest.text_files import number_keys, parse_number
 from calibrant.kinds.base import kind_of, named_columns_kind
+from calibrant.kinds.residuals import AuditedForecasts
 from calibrant.results.audit import Audit
 from calibrant.tables.rows import Missing, Rows, missing_note
 
@@ -156,7 +158,7 @@ class _Source:
         """Check the names."""
         kind = audited_kind(named_columns_kind(p))
         columns, labels = (
-            kind.audit.forecast_column(p, None) if not isinstance(p, Mapping) else (list(p.values()), tuple(p))
+            kind.audit.AUDIT.forecast_column(p, None) if not isinstance(p, Mapping) else (list(p.values()), tuple(p))
         )
         names = check_names(columns, "p")
         check_name(y, "y")
@@ -172,9 +174,10 @@ class _Source:
         return cls(kind.name, y, tuple(names), labels, own, weighting, cluster, pos_label, missing)
 
     @property
-    def _audit(self) -> Any:
+    def _audit(self) -> AuditedForecasts:
         """How rows of this kind of forecast are audited."""
-        return kind_of(self.kind).audit
+        audited: AuditedForecasts = kind_of(self.kind).audit.AUDIT
+        return audited
 
     @property
     def names(self) -> list[str]:
@@ -187,7 +190,7 @@ class _Source:
         """Return the reader of the files."""
         files = find_files(paths, format)
         numbers = [*self.forecasts, *([] if self.weighting is None else [self.weighting.name])]
-        numbers += [] if self._audit.TERMS.is_share else [self.y]
+        numbers += [] if self._audit.terms.is_share else [self.y]
         first = FileReader(files, self.names, numbers, memory_limit)
         if all(file.format == "parquet" for file in files):
             return first
@@ -201,7 +204,7 @@ class _Source:
     ) -> Iterator[tuple[Rows, dict[str, ColumnData], Rows]]:
         """Yield the used rows of each batch, their features, and the rows that were read."""
         described = name_forecast_features(self.kind, self.features)
-        as_numbers = "pos_label" in self._audit.OPTIONS and not isinstance(self.pos_label, str)
+        as_numbers = "pos_label" in self._audit.options and not isinstance(self.pos_label, str)
         for batch in reader.batches(progress, labels=as_numbers):
             reader.check_labels()
             y = batch[self.y]
@@ -210,7 +213,8 @@ class _Source:
                 lost = len(given)
                 yield replace(given.part(slice(0, 0)), n_in=lost, dropped=(missing_note(lost),)), {}, given
                 continue
-            rows, own = self._checked(given)
+            labels_of_rows = _as_labels(self.labels, given.y) if self.labels else ()
+            rows, own = self._audit.check(given, labels_of_rows)
             kept = rows.forecasts[-1].values
             columns = {name: batch[name].part(kept) for name in self.features}
             columns |= dict(zip(described, own, strict=True))
@@ -219,24 +223,15 @@ class _Source:
     def _rows(self, batch: Batch, y: ColumnData) -> Rows:
         weight = None if self.weighting is None else batch[self.weighting.name]
         forecast = self._audit.batch_forecast([batch[name] for name in self.forecasts])
-        places = ColumnData("rows", np.arange(len(y)), None)
         return Rows(
             y,
-            (forecast, places),
+            (forecast, Positions("rows", np.arange(len(y)))),
             weight,
             self.weighting is not None and self.weighting.importance,
             None if self.cluster is None else batch[self.cluster],
             missing=self.missing,
             n_in=len(y),
         )
-
-    def _checked(self, rows: Rows) -> tuple[Rows, list[ColumnData]]:
-        """Return validated rows and the columns that describe the forecast; the last forecast are positions."""
-        places = rows.forecasts[1]
-        marked = replace(rows, forecasts=(rows.forecasts[0], _Places(places.values)))
-        labels = _as_labels(self.labels, marked.y) if self.labels else ()
-        checked: tuple[Rows, list[ColumnData]] = self._audit.check(marked, labels)
-        return checked
 
     def count(self, reader: FileReader, progress: bool | None) -> _Counted:
         """Read the files for the first time."""
@@ -307,19 +302,6 @@ class _Source:
         units = split_units(counted.n_used if cluster is None else len(counted.clusters), seed)
         first = units if cluster is None else units[cluster]
         return AuditRows(self.kind, rows, counted.features, len(self.features), codes, coarse, first)
-
-
-class _Places:
-    """Row numbers, which follow the rows that are used."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def part(self, rows: Any) -> "_Places":
-        return _Places(self.values[rows])
 
 
 def _mapped(path: Path, kind: Any, shape: tuple[int, ...]) -> Any:

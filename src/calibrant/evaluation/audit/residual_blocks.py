@@ -10,6 +10,7 @@ from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.lazy import cached_property
 from calibrant.evaluation.audit.features import Codes, FeatureCodes
 from calibrant.kinds.base import kind_of
+from calibrant.kinds.residuals import AuditedForecasts
 from calibrant.results.audit import ResidualTerms
 from calibrant.tables.rows import Rows
 
@@ -103,10 +104,15 @@ class AuditRows:
         return len(self.rows)
 
     @property
+    def audited(self) -> AuditedForecasts:
+        """How forecasts of this kind are audited."""
+        audited: AuditedForecasts = kind_of(self.kind).audit.AUDIT
+        return audited
+
+    @property
     def terms(self) -> ResidualTerms:
         """How residuals of this kind are described."""
-        terms: ResidualTerms = kind_of(self.kind).audit.TERMS
-        return terms
+        return self.audited.terms
 
     @property
     def size(self) -> int:
@@ -168,7 +174,7 @@ class AuditRows:
         rows = self.rows
         score = np.asarray(rows.forecasts[0].values[place], dtype=np.float64)
         residual = np.asarray(rows.y.values[place], dtype=np.float64) - score
-        variance, slope = kind_of(self.kind).audit.residual_terms(score, residual)
+        variance, slope = self.audited.residual_terms(score, residual)
         if rows.weight is None:
             return np.ones(score.size), residual, variance, slope
         w = np.asarray(rows.weight.values[place], dtype=np.float64)

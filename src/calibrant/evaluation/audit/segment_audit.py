@@ -16,7 +16,6 @@ from calibrant.evaluation.audit.search import explained, search
 from calibrant.evaluation.audit.search_notes import search_notes
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.kinds.base import kind_of
 from calibrant.kinds.residuals import SegmentTest
 from calibrant.results.audit import Audit, Segment
 from calibrant.tables.rows import RowOptions
@@ -177,10 +176,7 @@ def audit_sample(
 
 def _assess(sample: AuditRows, rule: Rule, half: Half, level: float) -> SegmentTest:
     """Test a rule on the rows of a half, which did not choose it."""
-    test: SegmentTest = kind_of(sample.kind).audit.assess(
-        sample.rows, _rule_places(sample, rule, half), level, sample.skewness
-    )
-    return test
+    return sample.audited.assess(sample.rows, _rule_places(sample, rule, half), level, sample.skewness)
 
 
 def _rule_places(sample: AuditRows, rule: Rule, half: Half) -> Iterable[Ints]:

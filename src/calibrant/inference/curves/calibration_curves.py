@@ -15,6 +15,7 @@ from calibrant._support.random_streams import RandomState, Stream, seed_sequence
 from calibrant.inference.curves.fitted_curves import FittedCurve, fit_local, fit_spline
 from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import read_rows
+from calibrant.inference.tails import student_quantile
 from calibrant.metrics.bins import PAVA
 from calibrant.metrics.smooth_errors import SmoothErrors, score_groups, smooth_errors
 from calibrant.tables.rows import RowOptions
@@ -294,10 +295,7 @@ def spline_curve(design: Design, level: float, n_resamples: int = 999) -> Calibr
 def _with_bands(
     design: Design, grid: Floats, fit: FittedCurve, method: str, level: float, n_resamples: int, state: RandomState
 ) -> CalibrationCurve:
-    from scipy.special import ndtri, stdtrit
-
-    table, share = design.table, (1 + level) / 2
-    alone = float(ndtri(share) if np.isinf(fit.degrees) else stdtrit(fit.degrees, share))
+    table, alone = design.table, student_quantile((1 + level) / 2, fit.degrees)
     whole = max(alone, supremum_quantile(fit.factor, fit.degrees, level, n_resamples, state))
 
     def limits(reach: float) -> tuple[Floats, Floats]:

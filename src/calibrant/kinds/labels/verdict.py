@@ -10,7 +10,7 @@ import numpy as np
 from calibrant._support.arrays import Floats
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.inference.tails import binomial_two_sided, student_two_sided
+from calibrant.inference.tails import binomial_two_sided, student_quantile, student_two_sided
 from calibrant.results.verdict import Claim, Deviation, OmnibusTest, TestResult, Verdict
 from calibrant.tables.class_table import ConfusionTable
 
@@ -98,7 +98,7 @@ class _Differences:
         The wider of two: Agresti and Min's, and the square-and-add limits of two exact binomial shares, which few
         mistakes need.
         """
-        reach = _quantile(level, self.degrees) * self.error
+        reach = student_quantile(level, self.degrees) * self.error
         over, under = (each / self.size for each in self.mistakes)
         (low_over, high_over), (low_under, high_under) = (_exact_limits(k, self.size, level) for k in self.mistakes)
         down = np.hypot(over - low_over, high_under - under)
@@ -179,12 +179,6 @@ def _largest_difference(found: _Differences, margin: float, alpha: float) -> Dev
 
 def _z(found: _Differences) -> Floats:
     return np.divide(found.value, found.error, out=np.zeros_like(found.value), where=found.error > 0)
-
-
-def _quantile(level: float, degrees: float) -> float:
-    from scipy.special import ndtri, stdtrit
-
-    return float(ndtri(level) if math.isinf(degrees) else stdtrit(degrees, level))
 
 
 def _exact_limits(count: Floats, size: float, level: float) -> tuple[Floats, Floats]:

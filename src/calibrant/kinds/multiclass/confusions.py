@@ -1,12 +1,11 @@
 """Pairs of classes that are confused: one occurs more often than predicted where the other has high probability."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant._support.arrays import Floats
-from calibrant._support.plain_data import plain
+from calibrant._support.plain_data import PlainResult
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.residual_tests import cluster_degrees
 from calibrant.kinds.multiclass.design import ClassRows
@@ -16,7 +15,7 @@ _MIN_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
-class Confusion:
+class Confusion(PlainResult):
     """A pair of classes: `label` occurs more often than predicted where `predicted_label` has high probability.
 
     Attributes
@@ -53,16 +52,6 @@ class Confusion:
     standard_error: float
     pvalue: float
     adjusted_pvalue: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
 
 
 def confusions(rows: ClassRows, joint_pvalue: float, alpha: float) -> list[Confusion]:

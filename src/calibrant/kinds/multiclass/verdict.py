@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.lazy import cached_property
-from calibrant._support.plain_data import plain
+from calibrant._support.plain_data import PlainResult
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, LogOddsDeviation
 from calibrant.inference.multiplicity import holm, join_tests
@@ -46,7 +46,7 @@ _MAX_CONFUSIONS = 100
 
 
 @dataclass(frozen=True)
-class ClassDecision:
+class ClassDecision(PlainResult):
     """One class against the rest.
 
     Attributes
@@ -110,16 +110,6 @@ class ClassDecision:
             '' if no direction is shown.
         """
         return self.side if self.in_the_large * factor <= alpha else ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
-        """
-        return plain(self)
 
 
 class ClassesVerdict(NamedTuple):

@@ -1,6 +1,6 @@
 """Rows of ordered classes in an audit: the mean predicted class, and the class that occurred, counted from 0."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,38 +10,15 @@ from calibrant._support import columns as _columns
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
 from calibrant.kinds.ordinal.sample import read_proba
-from calibrant.kinds.point.audit import residual_terms
-from calibrant.kinds.residuals import assess_numbers
+from calibrant.kinds.residuals import AuditedForecasts, assess_numbers, squared_terms
 from calibrant.results.audit import ResidualTerms
 from calibrant.tables.class_table import used_rows
 from calibrant.tables.rows import Rows
 
-__all__ = [
-    "FEATURES",
-    "OPTIONS",
-    "READING",
-    "TERMS",
-    "assess",
-    "batch_forecast",
-    "check",
-    "forecast_column",
-    "residual_terms",
-]
-
-TERMS = ResidualTerms("mean_error", "the mean predicted class", is_share=False)
-FEATURES: tuple[str, ...] = ("mean predicted class",)
-OPTIONS: tuple[str, ...] = ()
-READING: Mapping[str, Any] = {}
-
-assess = assess_numbers
+_FEATURE = "mean predicted class"
 
 
-def forecast_column(forecast: Any, classes: Sequence[Any] | None) -> tuple[Any, Sequence[Any]]:
-    """Return the probabilities, and the classes in their order."""
-    return read_proba(forecast)
-
-
-def batch_forecast(columns: Sequence[ColumnData]) -> Any:
+def _batch_forecast(columns: Sequence[ColumnData]) -> Any:
     """Refuse files: their columns do not state the order of the classes."""
     raise InputError(
         Argument("forecast") + " must be in memory for an audit of ordered classes; got columns of files.",
@@ -49,11 +26,22 @@ def batch_forecast(columns: Sequence[ColumnData]) -> Any:
     )
 
 
-def check(rows: Rows, classes: Sequence[Any]) -> tuple[Rows, list[ColumnData]]:
+def _check(rows: Rows, classes: Sequence[Any]) -> tuple[Rows, list[ColumnData]]:
     """Return validated rows with the mean predicted class and the class that occurred, and this mean as a feature."""
     used = used_rows(rows)
     proba = used.forecasts[0]
     code = _columns.codes(used.y, list(classes), "classes")
-    mean = ColumnData(FEATURES[0], proba.matrix @ np.arange(len(classes)), None, proba.marks.notes)
+    mean = ColumnData(_FEATURE, proba.matrix @ np.arange(len(classes)), None, proba.marks.notes)
     outcome = replace(used.y, values=code.astype(np.float64))
     return replace(used, y=outcome, forecasts=(mean, *used.forecasts[1:])), [mean]
+
+
+AUDIT = AuditedForecasts(
+    ResidualTerms("mean_error", "the mean predicted class", is_share=False),
+    features=(_FEATURE,),
+    check=_check,
+    assess=assess_numbers,
+    residual_terms=squared_terms,
+    forecast_column=lambda forecast, classes: read_proba(forecast),
+    batch_forecast=_batch_forecast,
+)
