@@ -6,7 +6,7 @@ from typing import Any
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant.evaluation.evaluate import check_options, check_settings, evaluate_rows
+from calibrant.evaluation.evaluate import check_settings, evaluate_rows
 from calibrant.kinds.base import Kind, forecast_kind, kind_of
 from calibrant.kinds.row_losses import compare_models
 from calibrant.metrics.costs import Cost
@@ -132,22 +132,10 @@ def compare(
     kind = _common_kind(y_true, named)
     given: dict[str, Any] = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins}
     given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
-    if missing != "raise":  # the default needs no rows
-        given["missing"] = missing
-    options = check_options(kind, given)
+    given["missing"] = None if missing == "raise" else missing  # the default needs no rows
     if n_bins is not None and "bins" in kind.panel.DEFAULTS.options:  # its bins are those of the bias by bin
         raise InputError(Argument("n_bins") + f" must be omitted in a comparison of kind {kind.name!r}; got {n_bins}.")
-    settings = check_settings(
-        margin,
-        alpha,
-        options.pop("metrics", None),
-        options.pop("costs", None),
-        confidence_level,
-        n_resamples,
-        random_state,
-        kind=kind,
-        n_bins=options.pop("n_bins", None),
-    )
+    settings, options = check_settings(kind, given, margin, alpha, confidence_level, n_resamples, random_state)
     seed = seed_sequence(random_state)
 
     def evaluate_model(y: Any, forecast: Any, **reading: Any) -> Evaluation:

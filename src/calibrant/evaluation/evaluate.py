@@ -173,34 +173,12 @@ def evaluate(
     kind = kind_of(forecast_kind(y_true, forecast))
     given: dict[str, Any] = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, "bins": bins}
     given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
-    if missing != "raise":  # the default needs no rows
-        given["missing"] = missing
-    options = check_options(kind, given)
-    settings = check_settings(
-        margin,
-        alpha,
-        options.pop("metrics", None),
-        options.pop("costs", None),
-        confidence_level,
-        n_resamples,
-        random_state,
-        kind=kind,
-        n_bins=options.pop("n_bins", None),
-        bins=options.pop("bins", None),
-    )
+    given["missing"] = None if missing == "raise" else missing  # the default needs no rows
+    settings, options = check_settings(kind, given, margin, alpha, confidence_level, n_resamples, random_state)
     seed, by_default = seed_sequence(random_state), n_resamples is None
     return evaluate_rows(
         kind, y_true, forecast, settings, seed, progress, by_default, by=by, cluster=cluster, **options
     )
-
-
-def check_options(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are given, not None; an error if the kind does not have one of them."""
-    options = {name: value for name, value in given.items() if value is not None}
-    for name, value in options.items():
-        if name not in kind.panel.DEFAULTS.options:
-            raise InputError(Argument(name) + f" must be omitted for forecasts of kind {kind.name!r}; got {value!r}.")
-    return options
 
 
 def evaluate_rows(
@@ -242,24 +220,25 @@ def evaluate_rows(
 
 
 def check_settings(
+    kind: Kind,
+    given: Mapping[str, Any],
     margin: Margin | None,
     alpha: float,
-    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None,
-    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None,
     confidence_level: float,
     n_resamples: int | None,
     random_state: RandomState,
-    *,
-    kind: Kind,
-    n_bins: int | None = None,
-    bins: MeanBins | None = None,
-) -> Settings:
-    """Check the options of an evaluation of one kind of forecast and return them; None stands for the default.
+) -> tuple[Settings, dict[str, Any]]:
+    """Check the options of an evaluation of one kind of forecast; return its settings, and the options for its rows.
 
-    `alpha` is the level of the tests, and of TCE among the default metrics. `n_bins` are bins of the default metrics,
-    unless the kind takes `bins`: then they are those of the bias by bin.
+    `given` has the options that not all kinds have; None stands for the default. `alpha` is the level of the tests, and
+    of TCE among the default metrics. `n_bins` are bins of the default metrics, unless the kind takes `bins`: then they
+    are those of the bias by bin.
     """
     defaults: Defaults = kind.panel.DEFAULTS
+    options = {name: value for name, value in given.items() if value is not None}
+    for name, value in options.items():
+        if name not in defaults.options:
+            raise InputError(Argument(name) + f" must be omitted for forecasts of kind {kind.name!r}; got {value!r}.")
     checked = _check_margin(defaults.margin if margin is None else margin, defaults)
     if check_share("alpha", alpha) >= 0.5:
         raise InputError(Argument("alpha") + f" must lie below 0.5; got {alpha!r}.", value=alpha)
@@ -269,10 +248,12 @@ def check_settings(
     if isinstance(checked, AbsoluteMargin):  # its test uses resampling
         check_resamples(count, alpha)
     used = count if defaults.n_resamples else 0
+    metrics, costs, n_bins, bins = (options.pop(name, None) for name in ("metrics", "costs", "n_bins", "bins"))
     if "bins" in defaults.options and (bins is not None or n_bins is not None):
         n_bins, bins = None, choose_bins(Quantile, n_bins, bins)
     panel = kind.panel.panel(metrics, alpha=float(alpha), n_bins=n_bins, costs=costs)
-    return Settings(checked, float(alpha), level, used, integer_seed(random_state), panel, bins)
+    seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
+    return Settings(checked, float(alpha), level, used, seed, panel, bins), options
 
 
 def _check_margin(margin: Margin, defaults: Defaults) -> Margin:
@@ -291,11 +272,6 @@ def _check_margin(margin: Margin, defaults: Defaults) -> Margin:
         )
     condition = f" must be a positive number {defaults.unit}, at most {defaults.largest_margin:g}; got {margin!r}."
     raise InputError(Argument("margin") + condition, hint=hint, value=margin)
-
-
-def integer_seed(random_state: RandomState) -> int | None:
-    """Return the seed if it is an integer, which settings can store."""
-    return int(random_state) if isinstance(random_state, (int, np.integer)) else None
 
 
 def evaluate_groups(
