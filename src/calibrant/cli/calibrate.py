@@ -252,7 +252,7 @@ def apply(
     if fitted.kind not in (form.fit.kinds or (kind,)):
         raise InputError(
             Argument("calibrator") + " must be fitted with " + Argument(option) + f"; got {type(fitted).__name__}, "
-            f"which takes forecasts of kind {fitted.kind!r}.",
+            f"which takes forecasts of kind {fitted.kind!r}."
         )
     models = form.find_models(option, given, lambda: column_names(file))
     if len(models) > 1:

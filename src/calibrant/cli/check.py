@@ -151,7 +151,7 @@ def _audit(source: Source, audit_columns: tuple[str, ...], given: Mapping[str, A
             Argument("audit_columns")
             + f" must be given with {', '.join(nouns[:-1])} or {nouns[-1]} in files; got "
             + Argument("spark" if source.spark is not None else source.option)
-            + ".",
+            + "."
         )
     options = {**given, "depth": 2, "min_rows": None, "n_resamples": 0}
     return audit_files(source, split_names(audit_columns), options)[0]

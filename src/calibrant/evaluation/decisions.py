@@ -216,11 +216,7 @@ def decisions(
     level = check_share("confidence_level", confidence_level)
     paired, tables = PairedRows.read(y_true, models, **rows)
     draws = paired_replicates(
-        paired,
-        [metric],
-        n_resamples=n_resamples,
-        seed=seed_sequence(random_state),
-        show=progress,
+        paired, [metric], n_resamples=n_resamples, seed=seed_sequence(random_state), show=progress
     )[:, :, 0]
     lines = []
     for i, (name, table) in enumerate(zip(models, tables, strict=True)):

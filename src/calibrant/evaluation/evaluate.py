@@ -13,10 +13,7 @@ from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError, Note, Text, check_resample_count, check_share
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.workers import (
-    Submit,
-    map_groups,
-)
+from calibrant._support.workers import Submit, map_groups
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.resampling import check_resamples
@@ -309,9 +306,7 @@ def _few_clusters(samples: Mapping[Any, S | None]) -> list[Note]:
     return [Note("few_clusters", len(few), text)] if few else []
 
 
-def adjust_groups(
-    groups: Mapping[Any, Evaluation],
-) -> tuple[dict[Any, Evaluation], dict[Any, dict[str, float]]]:
+def adjust_groups(groups: Mapping[Any, Evaluation]) -> tuple[dict[Any, Evaluation], dict[Any, dict[str, float]]]:
     """Adjust the p-values of groups for their number by Holm; groups without a test stay as they are.
 
     Also return for each group its p-value as it was, adjusted by Holm, and by Benjamini and Hochberg.

@@ -40,10 +40,7 @@ class MetricPlan:
     """
 
     def __init__(
-        self,
-        table: ScoreTable,
-        metrics: Sequence[Metric],
-        partitions: Mapping[Any, Partition] = MappingProxyType({}),
+        self, table: ScoreTable, metrics: Sequence[Metric], partitions: Mapping[Any, Partition] = MappingProxyType({})
     ) -> None:
         self.table, self.metrics, self._partitions = table, list(metrics), partitions
         self._fixed: dict[object, Partition] = {}

@@ -326,13 +326,7 @@ def paired_replicates(
     else:
         function = one_by_one(lambda stream: [v for table in rows(stream) for v in metric_values(metrics, table)])
     values = draw_replicates(
-        function,
-        purpose="bootstrap",
-        n_resamples=n_resamples,
-        seed=seed,
-        rows=size,
-        in_kernel=in_kernel,
-        show=show,
+        function, purpose="bootstrap", n_resamples=n_resamples, seed=seed, rows=size, in_kernel=in_kernel, show=show
     )
     return values.reshape(n_resamples, models, len(metrics))
 

@@ -10,13 +10,7 @@ from calibrant._support.formatting import format_pvalue, p_text, round_up, short
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sentences import (
-    coefficients_text,
-    deciding_tests,
-    directions_text,
-    headline,
-    other_tests_text,
-)
+from calibrant.results.sentences import coefficients_text, deciding_tests, directions_text, headline, other_tests_text
 from calibrant.results.text import mean_score, n_rows
 from calibrant.results.uncertainty import Interval, Null
 

@@ -116,15 +116,7 @@ class Difference(PlainResult):
 
     @classmethod
     def from_test(
-        cls,
-        model: str,
-        baseline: str,
-        metric: str,
-        found: PairedTest,
-        level: float,
-        *,
-        test: str,
-        unit: str = "1",
+        cls, model: str, baseline: str, metric: str, found: PairedTest, level: float, *, test: str, unit: str = "1"
     ) -> "Difference":
         """Return the difference of a paired test.
 

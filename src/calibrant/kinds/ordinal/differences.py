@@ -48,8 +48,7 @@ class OrdinalModels(ComparedModels[Ordinal]):
         if len(orders) > 1:
             shown = " and ".join(map(str, map(list, orders)))
             raise InputError(
-                f"forecasts must have the same classes in the same order; got {shown}.",
-                argument="forecasts",
+                f"forecasts must have the same classes in the same order; got {shown}.", argument="forecasts"
             )
         return next(iter(orders))
 

@@ -31,10 +31,7 @@ UNITS = {
 
 
 def metric_results(
-    estimates: dict[str, Estimate],
-    joint: OmnibusTest,
-    tce: Null | None,
-    units: Mapping[str, str] = UNITS,
+    estimates: dict[str, Estimate], joint: OmnibusTest, tce: Null | None, units: Mapping[str, str] = UNITS
 ) -> dict[str, MetricResult]:
     """Return all metrics with adjusted p-values.
 
