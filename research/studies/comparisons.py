@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr
 
-from calibrant.inference.paired import calibration_difference
+from calibrant.inference.paired import ModelPair, calibration_difference
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.metrics.bins import information_bins
 from calibrant.tables.score_table import ScoreTable
@@ -248,7 +248,7 @@ def cell(draw: Draw, mean: float, size: int, design: str, seeds: range, seed: in
         rng = np.random.default_rng([seed, size, i])
         y, data, options = outcomes(rng, draw(rng, size, mean), design)
         rows, tables = read(y, [data.a, data.b], **options)
-        found = calibration_difference(rows, tables, 0, 1)
+        found = calibration_difference(ModelPair(rows, tables, 0, 1))
         better[int(found.value > 0)] += found.pvalue <= ALPHA
     return better
 

@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 import calibrant as cb
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import (
+    ModelPair,
     PairedDifference,
     brier_difference,
     calibration_difference,
@@ -93,7 +94,7 @@ def test_the_joint_covariance_equals_that_of_a_loop_over_rows(design):
 def test_swapping_models_changes_only_the_sign(design):
     y, x, options = draw()
     rows, tables = read(y, 1.5 * x, x + 0.3, **options[design])
-    found, swapped = log_odds_difference(rows, tables, 0, 1), log_odds_difference(rows, tables, 1, 0)
+    found, swapped = (log_odds_difference(ModelPair(rows, tables, *pair)) for pair in ((0, 1), (1, 0)))
     assert found.value == pytest.approx(-swapped.value, rel=1e-9)
     assert found.pvalue == pytest.approx(swapped.pvalue, rel=1e-9)
     ends = [-end for end in reversed(swapped.interval(0.9))]
@@ -107,7 +108,7 @@ def test_swapping_models_changes_only_the_sign(design):
 def test_identical_predictions_do_not_differ(design):
     y, x, options = draw()
     rows, tables = read(y, x, x, **options[design])
-    for found in (log_odds_difference(rows, tables, 0, 1), brier_difference(rows, 0, 1)):
+    for found in (log_odds_difference(ModelPair(rows, tables, 0, 1)), brier_difference(rows, 0, 1)):
         assert found.value == pytest.approx(0, abs=1e-12)
         assert found.pvalue == pytest.approx(1)
 
@@ -119,14 +120,14 @@ def test_bins_without_an_event_keep_a_variance():
     y = (x > 0).astype(int)
     rows, tables = read(y, x, x + rng.normal(size=400))
     assert (np.diag(joint_covariance(rows, rows.places, [LogOddsBins.from_table(t) for t in tables])) > 0.1).all()
-    assert math.isfinite(log_odds_difference(rows, tables, 0, 1).pvalue)
+    assert math.isfinite(log_odds_difference(ModelPair(rows, tables, 0, 1)).pvalue)
 
 
 def test_the_value_is_the_difference_of_squared_log_odds_errors():
     y, x, _ = draw(20_000)
     rows, tables = read(y, x + 0.5, 1.5 * x)
     squares = [log_odds_error(table) ** 2 for table in tables]
-    assert log_odds_difference(rows, tables, 0, 1).value == pytest.approx(squares[0] - squares[1], abs=2e-4)
+    assert log_odds_difference(ModelPair(rows, tables, 0, 1)).value == pytest.approx(squares[0] - squares[1], abs=2e-4)
     assert squares[0] == pytest.approx(0.25, abs=0.05)
 
 
@@ -149,8 +150,8 @@ def test_proper_scores_are_compared_row_by_row():
 def test_frequencies_equal_repeated_rows():
     y, x, _ = draw()
     times = np.arange(y.size) % 3 + 1
-    counted = log_odds_difference(*read(y, x, 1.5 * x, frequency=times), 0, 1)
-    repeated = log_odds_difference(*read(*(np.repeat(each, times) for each in (y, x, 1.5 * x))), 0, 1)
+    counted = log_odds_difference(ModelPair(*read(y, x, 1.5 * x, frequency=times), 0, 1))
+    repeated = log_odds_difference(ModelPair(*read(*(np.repeat(each, times) for each in (y, x, 1.5 * x))), 0, 1))
     assert counted == repeated
 
 
@@ -181,7 +182,7 @@ def test_scores_of_0_and_1_alone_show_no_difference():
 def test_a_clearly_better_model_is_detected(design):
     y, x, options = draw(3_000)
     rows, tables = read(y, x, x + 1, **options[design])
-    found = log_odds_difference(rows, tables, 0, 1)
+    found = log_odds_difference(ModelPair(rows, tables, 0, 1))
     assert found.value < 0
     assert found.pvalue < 1e-4
     assert found.interval(0.95)[1] < 0
@@ -193,7 +194,7 @@ def test_equally_miscalibrated_models_differ_in_5_percent():
     for seed in range(300):
         y, x, _ = draw(1_000, seed)
         rows, tables = read(y, x + 0.4, x - 0.4)
-        shown += log_odds_difference(rows, tables, 0, 1).pvalue <= 0.05
+        shown += log_odds_difference(ModelPair(rows, tables, 0, 1)).pvalue <= 0.05
     assert shown <= 27  # exceeded with a probability of 0.1 % where the size is 5 %
 
 
@@ -275,20 +276,21 @@ def test_few_clusters_are_refused():
 def test_the_deciding_test_needs_all_scales_to_agree(design):
     y, x, options = draw()
     rows, tables = read(y, 1.5 * x, x + 0.3, **options[design])
-    found = calibration_difference(rows, tables, 0, 1)
-    swapped = calibration_difference(rows, tables, 1, 0)
+    found = calibration_difference(ModelPair(rows, tables, 0, 1))
+    swapped = calibration_difference(ModelPair(rows, tables, 1, 0))
     assert found.pvalue == pytest.approx(swapped.pvalue, rel=1e-9)
-    assert found.pvalue >= log_odds_difference(rows, tables, 0, 1).pvalue
+    assert found.pvalue >= log_odds_difference(ModelPair(rows, tables, 0, 1)).pvalue
     if not found.has_little_information:
         signs = {np.sign(each.value) for each in (found, *found.others)}
         largest = max(each.pvalue for each in found.others)
-        assert found.pvalue == (1.0 if len(signs) > 1 else max(largest, log_odds_difference(rows, tables, 0, 1).pvalue))
+        own = log_odds_difference(ModelPair(rows, tables, 0, 1)).pvalue
+        assert found.pvalue == (1.0 if len(signs) > 1 else max(largest, own))
 
 
 def test_absolute_and_squared_gaps_are_those_of_the_bins():
     y, x, _ = draw()
     rows, tables = read(y, 1.5 * x, x + 0.3)
-    absolute, squared = gap_differences(rows, tables, 0, 1)
+    absolute, squared = gap_differences(ModelPair(rows, tables, 0, 1))
     by_hand = []
     for table in tables:
         bins = LogOddsBins.from_table(table)

@@ -48,6 +48,15 @@ def plain(result: Any, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:
     return fields
 
 
+def finite(value: Any) -> Any:
+    """Replace NaN and infinity by None in plain data."""
+    if isinstance(value, Mapping):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class PlainResult:
     """A dataclass whose fields are plain data."""
 

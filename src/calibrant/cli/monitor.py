@@ -15,7 +15,7 @@ from calibrant._support.formatting import printable
 from calibrant.cli.command_files import check_outputs, write_text
 from calibrant.cli.inputs import Source
 from calibrant.cli.main import CommandGroup
-from calibrant.cli.options import Decorator, force_option, input_options, parse_step
+from calibrant.cli.options import Decorator, add_options, force_option, input_options, parse_step
 
 if TYPE_CHECKING:
     from calibrant.monitor.model import Monitor
@@ -60,10 +60,9 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def _settings_options(command: Any) -> Any:
-    for name, about in reversed(_SETTINGS.items()):
-        command = click.option(f"--{name.replace('_', '-')}", **about)(command)
-    return command
+_settings_options = add_options(
+    *(click.option(f"--{name.replace('_', '-')}", **about) for name, about in _SETTINGS.items())
+)
 
 
 @click.group(cls=CommandGroup)

@@ -18,6 +18,7 @@ from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable, read_score_table
 
 TREAT_ALL, TREAT_NONE = "treat all", "treat none"
+_COLUMNS = ("value", "low", "high", "gain", "gain_low", "gain_high")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,19 +86,12 @@ class DecisionCurve:
         frame
             A frame of `backend`.
         """
-        return frame_from_columns(
-            {name: [cell for part in self._parts() for cell in part[name]] for name in self._parts()[0]}, backend
-        )
-
-    def _parts(self) -> list[dict[str, list[Any]]]:
-        names = ("value", "low", "high", "gain", "gain_low", "gain_high")
-        found = []
-        for each in (*self.models, self.treat_all):
-            part: dict[str, list[Any]] = {"strategy": [each.name] * self.thresholds.size}
-            part |= {"threshold": self.thresholds.tolist()}
-            part |= {name: getattr(each, name).tolist() for name in names}
-            found.append(part | {"reference": [each.reference] * self.thresholds.size})
-        return found
+        strategies, count = (*self.models, self.treat_all), self.thresholds.size
+        columns = {"strategy": [each.name for each in strategies for _ in range(count)]}
+        columns |= {"threshold": self.thresholds.tolist() * len(strategies)}
+        columns |= {name: [v for each in strategies for v in getattr(each, name).tolist()] for name in _COLUMNS}
+        columns |= {"reference": [each.reference for each in strategies for _ in range(count)]}
+        return frame_from_columns(columns, backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all values as plain data for JSON.
@@ -107,9 +101,8 @@ class DecisionCurve:
         dict
             Numbers, text, lists and dicts, as ``json.dumps`` takes them.
         """
-        names = ("value", "low", "high", "gain", "gain_low", "gain_high")
         strategies = [
-            {"name": each.name, "reference": each.reference} | columns({name: getattr(each, name) for name in names})
+            {"name": each.name, "reference": each.reference} | columns({name: getattr(each, name) for name in _COLUMNS})
             for each in (*self.models, self.treat_all)
         ]
         return {

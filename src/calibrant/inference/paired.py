@@ -78,7 +78,7 @@ class PairedDifference:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
+class ModelPair:
     """Two models on the same rows: their coarse bins and the covariance of the errors of all bins."""
 
     rows: PairedRows
@@ -108,7 +108,7 @@ class _Pair:
         return joint_covariance(self.rows, self.places, self.bins)
 
 
-def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int) -> PairedDifference:
+def log_odds_difference(pair: ModelPair) -> PairedDifference:
     r"""Return the difference of the debiased squared log-odds errors of two models on the same rows.
 
     Each model has its own bins of equal information, with log-odds errors d and shares of information V / I. With
@@ -124,10 +124,6 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
     rows, or of clusters, around the scores shifted by d, so it holds for miscalibrated models and for any dependence
     between the two models.
     """
-    return _log_odds_difference(_Pair(rows, tables, model, baseline))
-
-
-def _log_odds_difference(pair: "_Pair") -> PairedDifference:
     designs, bins = pair.designs, pair.bins
     information = min(design.information for design in designs)
     if pair.tables[0].importance:  # heavy weights make the distribution of D skewed
@@ -147,40 +143,25 @@ def _log_odds_difference(pair: "_Pair") -> PairedDifference:
     return PairedDifference(float(weight @ d**2) - expected, variance, degrees, information)
 
 
-def calibration_difference(
-    rows: PairedRows,
-    tables: Sequence[ScoreTable],
-    model: int,
-    baseline: int,
-    *,
-    designs: Sequence[Design] | None = None,
-) -> PairedDifference:
+def calibration_difference(pair: ModelPair) -> PairedDifference:
     """Return the difference that decides a comparison: of squared log-odds errors, confirmed by gaps of probabilities.
 
     Models with equal errors on one scale may differ on the other. A difference is shown only if the squared log-odds
-    errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction. `designs` are
-    those of the tables, if they are known.
+    errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction.
     """
-    pair = _Pair(rows, tables, model, baseline, designs)
-    found = _log_odds_difference(pair)
+    found = log_odds_difference(pair)
     if found.has_little_information:
         return found
-    return replace(found, others=_gap_differences(pair))
+    return replace(found, others=gap_differences(pair))
 
 
-def gap_differences(
-    rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int
-) -> tuple[PairedDifference, PairedDifference]:
+def gap_differences(pair: ModelPair) -> tuple[PairedDifference, PairedDifference]:
     """Return the differences of the mean absolute and the mean squared gap of two models, over their coarse bins.
 
     Both are weighted by rows. The squared gap is debiased like the log-odds error. The variance of the absolute gap
     uses its derivative: the probability of a normal estimate above 0 less that below 0, so that bins whose gap may be 0
     have little weight.
     """
-    return _gap_differences(_Pair(rows, tables, model, baseline))
-
-
-def _gap_differences(pair: "_Pair") -> tuple[PairedDifference, PairedDifference]:
     from scipy.special import ndtr
 
     bins = pair.bins

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools
-from calibrant._support.columns import ColumnData, finite
+from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError, Note
 from calibrant.kinds.forecast_columns import ForecastColumns, Model, parse_label
 from calibrant.tables.rows import missing_note
@@ -126,11 +126,6 @@ class FileRows:
 
 def _masked(values: Any, missing: Bools) -> Any:
     return np.ma.masked_array(values, missing) if missing.any() else values
-
-
-def check_numbers(rows: FileRows) -> FileRows:
-    """Check that outcomes and forecasts are finite numbers; columns of objects, such as decimals, become floats."""
-    return replace(rows.map_forecasts(finite), y=finite(rows.y))
 
 
 def text_as_labels(columns: Sequence[ColumnData]) -> list[ColumnData]:

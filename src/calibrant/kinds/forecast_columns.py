@@ -8,7 +8,7 @@ they are called, because ``--help`` loads all of them.
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
@@ -220,6 +220,13 @@ def columns_of(kind: str) -> ForecastColumns:
 def columns_by_kind() -> Mapping[str, ForecastColumns]:
     """Return how forecasts are columns of files, for every kind."""
     return MappingProxyType({kind: columns_of(kind) for kind in KINDS})
+
+
+def check_numbers(rows: "FileRows") -> "FileRows":
+    """Check that outcomes and forecasts are finite numbers; columns of objects, such as decimals, become floats."""
+    from calibrant._support.columns import finite
+
+    return replace(rows.map_forecasts(finite), y=finite(rows.y))
 
 
 def keyed_models(

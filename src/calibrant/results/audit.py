@@ -246,7 +246,7 @@ class Segment:
                 )
             own = condition.mask(_columns.read(given[condition.feature], condition.feature))
             found = own if found is None else found & own
-        return np.ones(_n_rows(given), dtype=bool) if found is None else found
+        return np.ones(len(next(iter(given.values()), ())), dtype=bool) if found is None else found
 
     def to_sql(self, dialect: str = "duckdb", *, columns: Mapping[str, str] | None = None) -> str:
         """Return the rule as an SQL predicate, for a WHERE clause.
@@ -271,10 +271,6 @@ class Segment:
 
 
 _FIELDS = [name for name in Segment.__dataclass_fields__ if name not in ("conditions", "terms")]
-
-
-def _n_rows(given: Mapping[str, Any]) -> int:
-    return len(next(iter(given.values()))) if given else 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -397,12 +393,11 @@ class Audit(PrintedResult):
             "verdict": self.verdict,
             **own,
             "multicalibration_error": None if found is None else found.to_dict(),
-            "segments": [self._segment(segment) for segment in self.segments],
+            "segments": [
+                plain(each, skip=("conditions", "terms", "error")) | number(self.error_name, each.error)
+                for each in self.segments
+            ],
         }
-
-    def _segment(self, segment: Segment) -> dict[str, Any]:
-        fields = plain(segment, skip=("conditions", "terms", "error"))
-        return {**fields, **number(self.error_name, segment.error)}
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON.

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import NumberFormat, PrintedResult, format_pvalue, p_text
 from calibrant._support.lazy import cached_property
-from calibrant._support.plain_data import PlainResult, frame_from_rows
+from calibrant._support.plain_data import PlainResult, finite, frame_from_rows
 from calibrant.results.evaluation import SCHEMA_VERSION, Evaluation, to_json_text
 from calibrant.results.settings import Settings
 from calibrant.results.text import ResultText, rows_text
@@ -353,7 +353,7 @@ class Comparison(PrintedResult):
             "decides": self.decides,
             "differences": [d.to_dict() for d in self.differences],
             "adjusted": self.adjusted,
-            "scores": {metric: _plain_values(values) for metric, values in self.scores.items()},
+            "scores": finite(self.scores),
             "models": {name: evaluation.to_dict() for name, evaluation in self.models.items()},
             "settings": self.settings.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
@@ -558,10 +558,6 @@ class Comparison(PrintedResult):
 
 
 _LARGEST = {2: "larger of two", 3: "largest of three"}
-
-
-def _plain_values(values: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from calibrant._support.errors import Note
 from calibrant._support.formatting import PrintedResult, ResultMapping, result_mapping
 from calibrant._support.lazy import cached_property
-from calibrant._support.plain_data import frame_from_rows, number
+from calibrant._support.plain_data import finite, frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
 from calibrant.results import sentences
 from calibrant.results.details import Details
@@ -235,7 +235,7 @@ class Evaluation(PrintedResult):
             "equivalence": self.decision.deviation.to_dict(),
             "coefficients": [coefficient.to_dict() for coefficient in self.coefficients],
             "tests": [test.to_dict() for test in self.tests.values()],
-            "breakdowns": {name: _finite(breakdown.to_dict()) for name, breakdown in self.breakdowns.items()},
+            "breakdowns": {name: finite(breakdown.to_dict()) for name, breakdown in self.breakdowns.items()},
             "details": self.details.to_dict() | self._levels(),
             "settings": self.settings.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
@@ -292,11 +292,7 @@ class Evaluation(PrintedResult):
         list of dict
             One dict of column names and values per metric.
         """
-        about = {
-            **self.details.frame_columns(self.table),
-            "verdict": self.verdict,
-            "direction": self.direction,
-        }
+        about = {**self.details.frame_columns(self.table), "verdict": self.verdict, "direction": self.direction}
         return [{**columns, **metric.to_row(), **about} for metric in self.metrics.values()]
 
     def plot(self, *, fig: Any = None) -> Any:
@@ -429,15 +425,6 @@ class Evaluation(PrintedResult):
 
 def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
     return {key: each for name, value in values.items() for key, each in number(name, value).items()}
-
-
-def _finite(value: Any) -> Any:
-    """Replace NaN and infinity by None in plain data."""
-    if isinstance(value, Mapping):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def to_json_text(result: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -78,21 +78,18 @@ class ResultText:
     def to_html(self) -> str:
         """Return HTML for a notebook."""
         why = html.escape(printable(" ".join(self.sentences)))
+        items = "".join(f"<li>{html.escape(printable(line))}</li>" for line in [*self.reasons, *self._note_lines()])
         groups = ""
         if self.groups is not None:
             table = html_table(self.groups.shown, left=self.groups.left)
             groups = f"<p>{html.escape(printable(self.groups.heading))}</p>{table}"
         return (
             f"<p><strong>{html.escape(printable(self.headline))}</strong><br>{why}</p>"
-            f"{html_table(self.cells, left=self.left)}<ul>{_items([*self.reasons, *self._note_lines()])}</ul>{groups}"
+            f"{html_table(self.cells, left=self.left)}<ul>{items}</ul>{groups}"
         )
 
     def _note_lines(self) -> list[str]:
         return [f"note: {note.text}" for note in self.notes]
-
-
-def _items(lines: Iterable[str]) -> str:
-    return "".join(f"<li>{html.escape(printable(line))}</li>" for line in lines)
 
 
 class RowTable(Protocol):
@@ -163,7 +160,7 @@ def format_level(level: float, term: str) -> str:
     return f"{100 * level:g}% {term}"
 
 
-def format_pvalues(pvalue: float, adjusted: float | None = None, resampled: float | None = None) -> list[str]:
+def format_pvalues(pvalue: float | None, adjusted: float | None = None, resampled: float | None = None) -> list[str]:
     """Return the p-values that exist.
 
     >>> format_pvalues(0.0123, adjusted=0.0246)

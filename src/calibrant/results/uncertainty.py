@@ -59,10 +59,7 @@ class Estimate(PlainResult):
     def __repr__(self) -> str:
         value, limits = format_limits("", self.value, self.low, self.high)
         shown = f"{format_level(self.level, 'CI')} {limits}" if limits else "no interval"
-        return f"Estimate({', '.join([f'{self.name} = {value}', shown, *self._pvalues()])})"
-
-    def _pvalues(self) -> list[str]:
-        return [] if self.pvalue is None else format_pvalues(self.pvalue)
+        return f"Estimate({', '.join([f'{self.name} = {value}', shown, *format_pvalues(self.pvalue)])})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -380,14 +377,9 @@ class MetricResult:
         dict
             Numbers, text, lists and dicts, as ``json.dumps`` takes them.
         """
+        own = {"name": self.name, **number("value", self.value), "unit": self.unit}
         parts = {"interval": self.interval.to_dict(), "null": self.null.to_dict()}
-        return {
-            "name": self.name,
-            **number("value", self.value),
-            "unit": self.unit,
-            **parts,
-            **number("pvalue", self.pvalue),
-        }
+        return {**own, **parts, **number("pvalue", self.pvalue)}
 
     def to_row(self) -> dict[str, Any]:
         """Return the numbers as one row of a frame.

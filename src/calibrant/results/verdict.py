@@ -114,12 +114,8 @@ class OmnibusTest:
     @property
     def pvalue(self) -> float:
         """The smallest adjusted p-value; NaN where no component can be tested."""
-        known = [p for p in self._adjusted if not math.isnan(p)]
-        return min(known) if known else math.nan
-
-    @property
-    def _adjusted(self) -> list[float]:
-        return [c.adjusted_pvalue for c in self.components.values() if c.adjusted_pvalue is not None]
+        adjusted = (component.adjusted_pvalue for component in self.components.values())
+        return min((p for p in adjusted if p is not None and not math.isnan(p)), default=math.nan)
 
     def scale(self, factor: float) -> "OmnibusTest":
         """Multiply the adjusted p-values by a factor, at most to 1, as Holm's adjustment for several groups does.

@@ -101,18 +101,13 @@ class BiasByBin:
         dict
             Numbers, text, lists and dicts, as ``json.dumps`` takes them.
         """
-        totals = {
-            "tce": self.tce,
-            "biased_share": self.biased_share,
-            "mean_absolute": self.mean_absolute,
-            "reliability": self.reliability,
-        }
+        totals = ("tce", "biased_share", "mean_absolute", "reliability")
         return {
             "schema_version": 1,
             "size": self.size,
             "alpha": self.alpha,
             "level": self.level,
-            **{k: v for name, value in totals.items() for k, v in number(name, value).items()},
+            **{k: v for name in totals for k, v in number(name, getattr(self, name)).items()},
             "test": self.test.to_dict(),
             "per_bin": columns(self.per_bin),
             "notes": [note.to_dict() for note in self.notes],

@@ -13,6 +13,7 @@ from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.multiplicity import adjust_differences
 from calibrant.inference.paired import (
+    ModelPair,
     bootstrap_difference,
     brier_difference,
     calibration_difference,
@@ -80,7 +81,7 @@ def compare(
     }
     shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
     others = range(1, len(names))
-    pairs = [calibration_difference(paired, tables, i, 0, designs=designs) for i in others]
+    pairs = [calibration_difference(ModelPair(paired, tables, i, 0, designs)) for i in others]
     tested = {NAME: pairs, BRIER: [brier_difference(paired, i, 0) for i in others]}
     losses = [log_loss_difference(paired, i, 0) for i in others]
     if all(math.isfinite(each.value) for each in losses):

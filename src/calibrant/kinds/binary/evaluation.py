@@ -122,7 +122,7 @@ def evaluate(
 
     def measure() -> tuple[MeasuredSample, BinaryDetails, list[Replicates]]:
         known = measured or MeasuredSample.measure(sample, settings)
-        ece = _breakdown_of_ece(known.breakdowns)
+        ece = next(each for each in known.breakdowns.values() if each.definition == ECE())
         details = BinaryDetails.without_estimate(table, design, known.tested, ece, settings, seed)
         resample = partial(known.resample, seed, progress)
         if is_own and len(table) >= _MANY_SCORES:
@@ -223,11 +223,6 @@ def _metrics(
 def _test_based(breakdowns: Mapping[str, Breakdown]) -> str:
     """Return the name of the first test-based breakdown."""
     return next(name for name, breakdown in breakdowns.items() if tests_scores(breakdown.definition.loss))
-
-
-def _breakdown_of_ece(breakdowns: Mapping[str, Breakdown]) -> Breakdown:
-    """Return the breakdown of ECE over its default bins."""
-    return next(breakdown for breakdown in breakdowns.values() if breakdown.definition == ECE())
 
 
 def rejection_breakdown(evaluation: Evaluation) -> tuple[Breakdown, Null | None]:

@@ -1,7 +1,7 @@
 """Predictive distributions as columns of files: means and standard deviations, quantiles, or samples."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.kinds.forecast_columns import (
@@ -9,12 +9,10 @@ from calibrant.kinds.forecast_columns import (
     Model,
     NamesOfColumns,
     Option,
+    check_numbers,
     keyed_models,
     matching_columns,
 )
-
-if TYPE_CHECKING:
-    from calibrant.kinds.file_rows import FileRows
 
 
 def _find_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Model, ...]:
@@ -69,12 +67,6 @@ def _sample_models(given: Mapping[str, Any], names: NamesOfColumns) -> tuple[Mod
     return tuple(models)
 
 
-def _check(rows: "FileRows") -> "FileRows":
-    from calibrant.kinds.file_rows import check_numbers
-
-    return check_numbers(rows)
-
-
 def _forecast(option: str, model: Model, values: Any) -> Any:
     from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples
 
@@ -99,7 +91,7 @@ COLUMNS = ForecastColumns(
         ),
     ),
     outcome="number",
-    check=_check,
+    check=check_numbers,
     forecast=_forecast,
     find_models=_find_models,
     is_one_column=False,

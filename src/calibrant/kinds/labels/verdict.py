@@ -143,7 +143,8 @@ def decide_proportions(
     # Two classes have one difference between them.
     single = found.pvalue if len(table) == 2 else holm(found.pvalue)
     whole = _joint(table) if cluster_sums is None else _hotelling(table, cluster_sums)
-    largest = TestResult(float(np.max(np.abs(_z(found)))), float(single.min()), _SINGLE)
+    z = np.divide(found.value, found.error, out=np.zeros_like(found.value), where=found.error > 0)
+    largest = TestResult(float(np.max(np.abs(z))), float(single.min()), _SINGLE)
     joint = join_tests([whole, largest])
     claims = np.minimum(single * len(joint.components), 1.0)
     low, high = found.limits((1 + confidence_level) / 2)
@@ -175,10 +176,6 @@ def _largest_difference(found: _Differences, margin: float, alpha: float) -> Dev
     return Deviation.from_bounds(
         "largest difference of a class proportion", "", value, min(low, value), high, margin, alpha
     )
-
-
-def _z(found: _Differences) -> Floats:
-    return np.divide(found.value, found.error, out=np.zeros_like(found.value), where=found.error > 0)
 
 
 def _exact_limits(count: Floats, size: float, level: float) -> tuple[Floats, Floats]:
@@ -249,11 +246,9 @@ def _pooled(table: ConfusionTable) -> Sequence[int]:
     return [common.index(c) if c in common else len(common) for c in range(len(table))]
 
 
-def _merge(matrix: Floats, group: Sequence[int]) -> Floats:
-    indicator = np.zeros((len(group), max(group) + 1))
-    indicator[np.arange(len(group)), group] = 1
-    merged: Floats = indicator.T @ matrix @ indicator
-    return merged
+def _indicator(group: Sequence[int]) -> Floats:
+    """Return the matrix that adds up the classes of each group."""
+    return np.eye(max(group) + 1)[list(group)]
 
 
 def _joint(table: ConfusionTable) -> TestResult | None:
@@ -263,8 +258,9 @@ def _joint(table: ConfusionTable) -> TestResult | None:
     group = _pooled(table)
     if max(group) < 2:
         return None
-    over, under = _mistakes(_merge(table.n.astype(np.float64), group))
-    n2 = _merge((table.n if table.w2 is None else table.w2).astype(np.float64), group)
+    indicator, w2 = _indicator(group), table.n if table.w2 is None else table.w2
+    over, under = _mistakes(indicator.T @ table.n.astype(np.float64) @ indicator)
+    n2 = indicator.T @ w2.astype(np.float64) @ indicator
     off = n2 - np.diag(np.diag(n2))
     covariance = np.diag(off.sum(axis=0) + off.sum(axis=1)) - off - off.T
     keep = np.flatnonzero(np.diag(covariance) > 0)[:-1]  # differences sum to 0
@@ -281,10 +277,7 @@ def _hotelling(table: ConfusionTable, sums: Floats) -> TestResult | None:
     """Hotelling's test of cluster sums over pooled classes; None where there are fewer than five clusters per class."""
     from scipy.special import fdtrc
 
-    group = _pooled(table)
-    indicator = np.zeros((len(group), max(group) + 1))
-    indicator[np.arange(len(group)), group] = 1
-    pooled = (sums @ indicator)[:, :-1]
+    pooled = (sums @ _indicator(_pooled(table)))[:, :-1]
     clusters, size = pooled.shape
     if size < 2 or clusters < 5 * (size + 1):
         return None

@@ -96,14 +96,11 @@ class MulticlassDetails(LogOddsDetails):
 
     def _class_sentences(self, e: "Evaluation") -> Iterable[str]:
         for direction in ("overestimates", "underestimates"):
-            found = self.classes_that(direction, e.settings.alpha, e.decision.group_factor)
+            labels = self.classes_that(direction, e.settings.alpha, e.decision.group_factor)
+            found = sorted((self.classes[i] for i in labels), key=lambda c: -abs(c.predicted - c.observed))
             if found:
                 verb = direction.removesuffix("s").capitalize() + "d"
-                yield f"{verb} classes: {self._listed([self._class_text(c) for c in self._largest(found)])}."
-
-    def _largest(self, labels: Sequence[int]) -> list[ClassDecision]:
-        found = [self.classes[label] for label in labels]
-        return sorted(found, key=lambda c: -abs(c.predicted - c.observed))
+                yield f"{verb} classes: {self._listed([self._class_text(c) for c in found])}."
 
     def _class_text(self, c: ClassDecision) -> str:
         return f"{self.labels[c.label]} ({short_percent(c.predicted)} predicted, {short_percent(c.observed)} observed)"

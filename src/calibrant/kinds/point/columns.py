@@ -1,18 +1,9 @@
 """Point predictions as columns of files."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, Option
-
-if TYPE_CHECKING:
-    from calibrant.kinds.file_rows import FileRows
-
-
-def _check(rows: "FileRows") -> "FileRows":
-    from calibrant.kinds.file_rows import check_numbers
-
-    return check_numbers(rows)
+from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, Option, check_numbers
 
 
 def _forecast(option: str, model: Model, values: Any) -> Any:
@@ -31,7 +22,7 @@ COLUMNS = ForecastColumns(
     noun="point predictions",
     options=(Option("point", "Point predictions of a number."),),
     outcome="number",
-    check=_check,
+    check=check_numbers,
     forecast=_forecast,
     margin=("point predictions 0.05", "Point predictions: bias by bin in standard deviations of the outcome."),
     audited=lambda model: _forecast("point", model, model.columns[0]),

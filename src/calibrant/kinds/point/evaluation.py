@@ -49,8 +49,10 @@ class MeanParts:
         level = settings.confidence_level
         apart = bool(np.ptp(table.prediction) > 0)
         line = fitted_line(table, level=level, cluster=cluster) if apart else None
-        tested = settings.n_resamples and not settings.metrics
-        return cls(line, _tce(table, cluster, settings, seed, progress) if tested else None)
+        if not settings.n_resamples or settings.metrics:
+            return cls(line, None)
+        options: dict[str, Any] = {"n_resamples": settings.n_resamples, "random_state": seed, "progress": progress}
+        return cls(line, tce_with_null(table, cluster, alpha=settings.alpha, level=level, **options))
 
 
 def evaluate(rows: PointSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
@@ -92,15 +94,3 @@ def bins_of_bias(table: MeanTable, settings: Settings) -> BiasByBin:
     bins, level = settings.bins or usual, settings.confidence_level
     found: BiasByBin = bias_by_bin(table, bins=bins, alpha=settings.alpha, confidence_level=level)
     return found
-
-
-def _tce(table: MeanTable, cluster: Ints | None, settings: Settings, seed: SeedSequence, progress: bool | None) -> Null:
-    return tce_with_null(
-        table,
-        cluster,
-        alpha=settings.alpha,
-        level=settings.confidence_level,
-        n_resamples=settings.n_resamples,
-        random_state=seed,
-        progress=progress,
-    )
