@@ -64,8 +64,9 @@ class Sample(Protocol):
 
     @property
     def n_clusters(self) -> int | None:
-        """Number of clusters; None where rows are independent."""
-        ...
+        """Number of clusters; None where rows are independent. By default those of the attribute `cluster`."""
+        cluster = getattr(self, "cluster", None)
+        return None if cluster is None else int(cluster.max()) + 1
 
     @property
     def n_rarer(self) -> float:
@@ -162,13 +163,8 @@ def resample_metrics(
     """
     if values is None:
         values = [metric.value(sample.table) for metric in metrics]
-    options: dict[str, Any] = {
-        "n_resamples": n_resamples,
-        "seed": seed,
-        "rows": sample.table.size,
-        "in_kernel": getattr(sample, "is_drawn_by_kernel", False),
-        "show": show,
-    }
+    options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed, "rows": sample.table.size, "show": show}
+    options["in_kernel"] = getattr(sample, "is_drawn_by_kernel", False)
     resampled = simulated = np.empty((0, len(metrics)))
     if bootstrap:
         resampled = draw_replicates(sample.bootstrap(metrics), purpose="bootstrap", **options)

@@ -166,13 +166,9 @@ class Sensitivity:
         if not partition.table.importance:
             rejected = np.rint(rejected).astype(np.int64)
         tce = tuple(float(row @ partition.n / partition.n.sum()) for row in losses)
-        costs = tuple(_ecc(ece, ratio) for ratio in RATIOS)
+        losses_by_ratio = (CostLoss(LinearCost(over=1, under=ratio))(ece.partition) for ratio in RATIOS)
+        costs = tuple(float(weighted_l1(each, ece.partition.n)) for each in losses_by_ratio)
         return cls(alphas, tce, rejected, costs, float(loss.alpha), partition.n)
-
-
-def _ecc(ece: Breakdown, ratio: float) -> float:
-    loss = CostLoss(LinearCost(over=1, under=ratio))
-    return float(weighted_l1(loss(ece.partition), ece.partition.n))
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,11 +45,6 @@ class DistributionSample(Sample):
         return cls(table, used.cluster_codes, points)
 
     @property
-    def n_clusters(self) -> int | None:
-        """Number of clusters; None where rows are independent."""
-        return None if self.cluster is None else int(self.cluster.max()) + 1
-
-    @property
     def n_rarer(self) -> float:
         """Independent observations: rows or clusters."""
         return float(len(self.table) if self.n_clusters is None else self.n_clusters)

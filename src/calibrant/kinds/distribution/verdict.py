@@ -79,15 +79,8 @@ def coverage_deviation(u: Floats, forecast: Any, cluster: Ints | None, margin: f
     square = float(np.sum(covariance**2))
     nu = trace**2 / square if square > 0 else 1.0
     noise = math.sqrt(trace / k * float(chdtri(nu, alpha)) / nu)
-    return Deviation.from_bounds(
-        name,
-        "",
-        value,
-        max(0.0, value - noise),
-        min(1.0, value + float(stdtrit(m - 1, 1 - alpha)) * error),  # of a mean of differences of shares
-        margin,
-        alpha,
-    )
+    low, high = max(0.0, value - noise), min(1.0, value + float(stdtrit(m - 1, 1 - alpha)) * error)
+    return Deviation.from_bounds(name, "", value, low, high, margin, alpha)
 
 
 def _levels(forecast: Any) -> Floats:

@@ -23,14 +23,9 @@ _SHOWN_CLASSES = 10  # whose differences are metrics of an evaluation
 def evaluate(sample: LabelsSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups; nothing is resampled."""
     table = sample.table
-    verdict, classes = decide_proportions(
-        table,
-        sample.cluster_sums,
-        sample.cluster_sizes,
-        margin=float(settings.margin),  # type: ignore[arg-type]
-        alpha=settings.alpha,
-        confidence_level=settings.confidence_level,
-    )
+    options: dict[str, Any] = {"alpha": settings.alpha, "confidence_level": settings.confidence_level}
+    margin = float(settings.margin)  # type: ignore[arg-type]
+    verdict, classes = decide_proportions(table, sample.cluster_sums, sample.cluster_sizes, margin=margin, **options)
     found = Proportions(list(table.labels), np.asarray(table.n), {}, table.notes)
     metrics = {m.name: m for m in _metrics(verdict, classes, found, settings.confidence_level)}
     details = LabelsDetails(classes, sample.n_clusters)
@@ -51,11 +46,8 @@ def _metrics(
     for c in sorted(largest, key=classes.index):
         name = f"difference of {texts[c]}"
         yield _result(name, c.difference, (c.low, c.high), 0.0, c.pvalue, level, adjusted=c.adjusted_pvalue)
-    for name, value in (
-        ("accuracy", found.accuracy),
-        ("macro accuracy", found.macro_accuracy),
-        ("F-measure", found.f_measure),
-    ):
+    accuracy = {"accuracy": found.accuracy, "macro accuracy": found.macro_accuracy, "F-measure": found.f_measure}
+    for name, value in accuracy.items():
         yield _result(name, value, none, math.nan, math.nan, level)
 
 
@@ -73,6 +65,4 @@ def _result(
     method = "none" if math.isnan(limits[0]) else "paired"
     interval = Interval(name, value, *limits, level, method, "1", 0, spec)
     null = Null(name, value, expected, math.nan, math.nan, pvalue, "two-sided", level, "1", 0, spec)
-    return MetricResult(
-        name, interval, null, pvalue if math.isnan(adjusted) and name == "largest difference" else adjusted
-    )
+    return MetricResult(name, interval, null, adjusted)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant._support.arrays import Ints
 from calibrant._support.errors import Argument, InputError
 from calibrant.inference.intervals import interval_from_replicates, null_from_replicates
 from calibrant.inference.paired_rows import MIN_CLUSTERS
@@ -15,7 +14,7 @@ from calibrant.inference.power import rows_to_decide
 from calibrant.inference.resampling import resample_metrics
 from calibrant.kinds.multiclass.details import MulticlassDetails
 from calibrant.kinds.multiclass.sample import MulticlassSample
-from calibrant.kinds.multiclass.verdict import ClassDecision, ClassesVerdict, decide_classes
+from calibrant.kinds.multiclass.verdict import ClassDecision, decide_classes
 from calibrant.metrics.bins import EqualWidth
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.gce import Breakdown
@@ -51,7 +50,9 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
     few_clusters = sample.n_clusters is not None and sample.n_clusters < MIN_CLUSTERS
     # A copy, which keeps nothing for the evaluation of other groups.
     sample = replace(sample, cluster=None if few_clusters else sample.cluster)
-    judged = _decide(table, settings, sample.cluster)
+    weights: dict[str, Any] = {"weight" if table.importance else "frequency": table.weight, "cluster": sample.cluster}
+    levels: dict[str, Any] = {"margin": settings.margin, "alpha": settings.alpha}
+    judged = decide_classes(table.proba, table.code, confidence_level=settings.confidence_level, **levels, **weights)
     judged = judged.without_tests() if few_clusters else judged
     verdict, estimate = judged.verdict, judged.estimate
     panel: Mapping[str, Metric] = settings.metrics or _default_metrics(table, settings.alpha)
@@ -84,21 +85,6 @@ def resampled_metrics(
         interval = interval_from_replicates(of_metric, settings.confidence_level)
         results[name] = MetricResult(name, interval, null, max(null.pvalue, verdict.pvalue))
     return results
-
-
-def _decide(table: ClassTable, settings: Settings, cluster: Ints | None) -> ClassesVerdict:
-    name = "weight" if table.importance else "frequency"
-    weights: dict[str, Any] = {} if table.weight is None else {name: table.weight}
-    margin: Any = settings.margin
-    return decide_classes(
-        table.proba,
-        table.code,
-        cluster=cluster,
-        margin=margin,
-        alpha=settings.alpha,
-        confidence_level=settings.confidence_level,
-        **weights,
-    )
 
 
 def rows_needed(table: ClassTable, information: float, settings: Settings) -> int | None:

@@ -46,11 +46,6 @@ class MulticlassSample(Sample):
         codes = used_rows(rows).cluster_codes
         return cls(ClassTable.from_rows(rows, labels), codes)
 
-    @property
-    def n_clusters(self) -> int | None:
-        """Number of clusters; None where rows are independent."""
-        return None if self.cluster is None else int(self.cluster.max()) + 1
-
     @cached_property
     def n_rarer(self) -> float:
         """Independent observations: rows, effective rows, or clusters."""

@@ -40,11 +40,6 @@ class PointSample(Sample):
         return cls(MeanTable.from_rows(used), used.cluster_codes)
 
     @property
-    def n_clusters(self) -> int | None:
-        """Number of clusters; None where rows are independent."""
-        return None if self.cluster is None else int(self.cluster.max()) + 1
-
-    @property
     def has_exact_null(self) -> bool:
         """Whether null replicates are data that could be observed: there are none."""
         return False
