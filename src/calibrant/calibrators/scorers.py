@@ -210,8 +210,7 @@ _MEASURES: dict[type, Callable[..., float]] = {
 
 
 def _table_of(metric: Metric) -> type:
-    table: type = getattr(metric, "reader", read_score_table).table
-    return table
+    return getattr(metric, "reader", read_score_table).table
 
 
 scorers = Scorers()

@@ -147,12 +147,10 @@ class Gaussian(Forecast):
         -------
         array of shape (n, k)
         """
-        found: Floats = self.mean[:, None] + self.sd[:, None] * z
-        return found
+        return np.asarray(self.mean[:, None] + self.sd[:, None] * z)
 
     def at_row_score(self, z: Floats) -> Floats:
-        found: Floats = self.mean + self.sd * z
-        return found
+        return np.asarray(self.mean + self.sd * z)
 
     def normal_score(self, y: Floats) -> Floats:
         """Return the standard normal value at the same level: (y - mean) / sd.
@@ -310,8 +308,7 @@ class Quantiles(Forecast):
 
     @property
     def known_levels(self) -> Floats:
-        levels: Floats = self.levels
-        return levels
+        return np.asarray(self.levels)
 
     @property
     def point_is_mean(self) -> bool:
@@ -405,8 +402,7 @@ class Quantiles(Forecast):
         array of shape (n,)
             In the unit of the outcomes; lower is better.
         """
-        found: Floats = 2 * pinball_losses(y, self.values, self.levels).mean(axis=1)
-        return found
+        return np.asarray(2 * pinball_losses(y, self.values, self.levels).mean(axis=1))
 
     def part(self, rows: Any) -> "Quantiles":
         return Quantiles(self.levels, self.values[rows], index=_some(self.index, rows))
@@ -451,8 +447,7 @@ def _check_order(lower: _columns.ColumnData, upper: _columns.ColumnData) -> None
 def pinball_losses(y: Floats, values: Floats, levels: Floats) -> Floats:
     """Return the pinball loss of each quantile: level (y - q) if y > q, (1 - level) (q - y) otherwise."""
     away = y[:, None] - values
-    found: Floats = np.maximum(levels * away, (levels - 1) * away)
-    return found
+    return np.maximum(levels * away, (levels - 1) * away)
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,8 +492,7 @@ class Samples(Forecast):
 
     @property
     def ensemble(self) -> Floats:
-        members: Floats = self.members
-        return members
+        return np.asarray(self.members)
 
     @property
     def known_levels(self) -> Floats:
@@ -572,8 +566,7 @@ class Samples(Forecast):
         return found[:, 0] if single else found
 
     def point(self) -> Floats:
-        mean: Floats = self.members.mean(axis=1)
-        return mean
+        return np.asarray(self.members.mean(axis=1))
 
     def log_density(self, y: Floats) -> Floats:
         raise InputError(
@@ -598,8 +591,7 @@ class Samples(Forecast):
         m = self.members.shape[1]
         rank = np.arange(1, m + 1) - 0.5
         above = self.members > y[:, None]
-        found: Floats = 2 / m**2 * np.sum((self.members - y[:, None]) * (m * above - rank), axis=1)
-        return found
+        return np.asarray(2 / m**2 * np.sum((self.members - y[:, None]) * (m * above - rank), axis=1))
 
     def part(self, rows: Any) -> "Samples":
         return Samples(self.members[rows], index=_some(self.index, rows))
@@ -714,8 +706,7 @@ class Frozen(Forecast):
         from scipy.special import ndtr
 
         d = self.distribution
-        found: Floats = np.column_stack([self._full(d.ppf(ndtr(v)) if v <= 0 else d.isf(ndtr(-v))) for v in z])
-        return found
+        return np.column_stack([self._full(d.ppf(ndtr(v)) if v <= 0 else d.isf(ndtr(-v))) for v in z])
 
     def at_row_score(self, z: Floats) -> Floats:
         from scipy.special import ndtr

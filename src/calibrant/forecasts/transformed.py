@@ -65,8 +65,7 @@ class Stretched(Forecast):
 
     @cached_property
     def _middle(self) -> Floats:
-        middle: Floats = self.base.quantile(0.5)
-        return middle
+        return np.asarray(self.base.quantile(0.5))
 
     @cached_property
     def _moved(self) -> Floats:
@@ -110,8 +109,7 @@ class Stretched(Forecast):
         array
             Of the same shape.
         """
-        found: Floats = self._moved + self.factor * (values - self._middle)
-        return found
+        return self._moved + self.factor * (values - self._middle)
 
     def at_score(self, z: Floats) -> Floats:
         """Return the quantiles at standard normal values.
@@ -142,12 +140,10 @@ class Stretched(Forecast):
         return self.moved(self.base.point())
 
     def log_density(self, y: Floats) -> Floats:
-        found: Floats = self.base.log_density(self._back(y)) - math.log(self.factor)
-        return found
+        return np.asarray(self.base.log_density(self._back(y)) - math.log(self.factor))
 
     def crps(self, y: Floats) -> Floats:
-        found: Floats = self.factor * self.base.crps(self._back(y))
-        return found
+        return np.asarray(self.factor * self.base.crps(self._back(y)))
 
     def part(self, rows: Any) -> "Stretched":
         return replace(self, base=self.base.part(rows))
@@ -235,8 +231,7 @@ class Warped(Forecast):
         -------
         array of shape (n,)
         """
-        score: Floats = self.warp(normal_scores(self.base, y))
-        return score
+        return np.asarray(self.warp(normal_scores(self.base, y)))
 
     def cells(self, y: Floats) -> tuple[Floats, Floats]:
         from scipy.special import ndtr
@@ -256,12 +251,10 @@ class Warped(Forecast):
         -------
         array of shape (n, k)
         """
-        found: Floats = self.base.at_score(self.warp.inverse(z))
-        return found
+        return np.asarray(self.base.at_score(self.warp.inverse(z)))
 
     def at_row_score(self, z: Floats) -> Floats:
-        found: Floats = self.base.at_row_score(self.warp.inverse(z))
-        return found
+        return np.asarray(self.base.at_row_score(self.warp.inverse(z)))
 
     def quantile(self, level: Any) -> Floats:
         from scipy.special import ndtri
@@ -279,8 +272,7 @@ class Warped(Forecast):
         # At the end of a bounded support the score is infinite; it is clipped.
         z = np.where(possible, np.clip(normal_scores(self.base, y), -_FARTHEST, _FARTHEST), 0.0)
         warped = self.warp.log_slope(z) + 0.5 * (z**2 - self.warp(z) ** 2)
-        found: Floats = np.where(possible, density + warped, density)
-        return found
+        return np.asarray(np.where(possible, density + warped, density))
 
     def crps(self, y: Floats) -> Floats:
         return _crps(self, y)
@@ -312,8 +304,7 @@ def _by_quantiles(forecast: Any, of: Callable[[Floats, Floats], Floats], y: Floa
 
 def normal_scores(forecast: Any, y: Floats) -> Floats:
     """Return the standard normal value at the level of each outcome."""
-    scores: Floats = forecast.normal_score(y)
-    return scores
+    return np.asarray(forecast.normal_score(y))
 
 
 def refuse_discrete(forecast: Any) -> None:

@@ -254,8 +254,7 @@ def transforms(y: Floats, forecast: Any, *, random_state: RandomState = 0, rando
     if not (low < high).any():
         return np.array(high)
     place = generator(random_state).random(y.size) if randomized else 0.5
-    found: Floats = low + place * (high - low)
-    return found
+    return np.asarray(low + place * (high - low))
 
 
 def read_pit(u: Column) -> tuple[Floats, tuple[Note, ...]]:

@@ -459,8 +459,7 @@ class GCE(_Immutable):
     def direction(self) -> Direction:
         """Which values are better: "lower", or 0.0 where the value has the sign of the gaps."""
         signed = getattr(self.loss, "keeps_sign", False) and not self._takes_absolute
-        declared: Direction = getattr(self.loss, "direction", 0.0 if signed else "lower")
-        return declared
+        return getattr(self.loss, "direction", 0.0 if signed else "lower")
 
     @property
     def measures_gaps(self) -> bool:

@@ -101,8 +101,7 @@ class LogOddsBins:
 
     def total(self, values: Floats) -> Floats:
         """Return the sum of one value per table row over each bin."""
-        sums: Floats = np.add.reduceat(values, self.start)
-        return sums
+        return np.add.reduceat(values, self.start)
 
     @cached_property
     def labels(self) -> Ints:
@@ -276,8 +275,7 @@ def offsets(x: Floats, n: Floats, events: Floats, start: Ints, at_x: Floats | No
 
 def _log_odds(events: Floats, rows: Floats) -> Floats:
     least = np.finfo(np.float64).tiny
-    found: Floats = np.log(np.maximum(events, least)) - np.log(np.maximum(rows - events, least))
-    return found
+    return np.log(np.maximum(events, least)) - np.log(np.maximum(rows - events, least))
 
 
 _NEWTON_STEPS = 60

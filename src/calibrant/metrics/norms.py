@@ -144,8 +144,7 @@ def sup(values: Floats, sizes: Weights) -> float:
 
 def _plain(found: Any) -> float:
     """Return one number as a Python float; numbers of several replicates stay an array."""
-    number: float = float(found) if np.ndim(found) == 0 else found
-    return number
+    return float(found) if np.ndim(found) == 0 else found
 
 
 @dataclass(frozen=True)

@@ -448,8 +448,7 @@ def isotonic_means(merged: MeanTable) -> Floats:
     """Return the isotonic regression of the outcomes at each entry of a merged table."""
     from scipy.optimize import isotonic_regression
 
-    fitted: Floats = isotonic_regression(merged.mean, weights=merged.n.astype(np.float64)).x
-    return fitted
+    return np.asarray(isotonic_regression(merged.mean, weights=merged.n.astype(np.float64)).x)
 
 
 def _check_share(share: float) -> None:

@@ -46,8 +46,7 @@ class BinMeans:
 
     @property
     def _a(self) -> Floats:
-        found: Floats = self.skewness / (3 * np.sqrt(self.m))
-        return found
+        return self.skewness / (3 * np.sqrt(self.m))
 
     def pvalue(self, expected: Floats) -> Floats:
         """Return two-sided p-values of the hypothesis that the means are `expected`; without spread, 0 or 1."""
@@ -57,8 +56,7 @@ class BinMeans:
             t = (self.mean - expected) / self.error
             g = t + self._a * t**2 + self._a**2 * t**3 / 3 + self._a / 2
             pvalue = 2 * stdtr(self.m - 1, -np.abs(g))
-        found: Floats = np.where(self.error == 0, (self.mean == expected).astype(np.float64), pvalue)
-        return found
+        return np.asarray(np.where(self.error == 0, (self.mean == expected).astype(np.float64), pvalue))
 
     def limits(self, level: float) -> tuple[Floats, Floats]:
         """Return the limits of the confidence intervals: the values that the test does not reject."""
@@ -73,8 +71,7 @@ class BinMeans:
         """The t whose transformation is g."""
         a = self._a
         bent = (np.cbrt(1 + 3 * a * (g - a / 2)) - 1) / np.where(a == 0, 1, a)
-        found: Floats = np.where(np.abs(a) < 1e-9, g, bent)
-        return found
+        return np.where(np.abs(a) < 1e-9, g, bent)
 
 
 def bin_means(partition: MeanPartition, of: Callable[[slice], Floats], *, rounding: Floats | float = 0.0) -> BinMeans:
@@ -92,8 +89,7 @@ def bin_means(partition: MeanPartition, of: Callable[[slice], Floats], *, roundi
     def squares(run: slice) -> Floats:
         if table.single:
             return away(run) ** 2
-        weighted: Floats = (table.n if table.w2 is None else table.w2)[run] * away(run) ** 2 + table.m2[run]
-        return weighted
+        return (table.n if table.w2 is None else table.w2)[run] * away(run) ** 2 + table.m2[run]
 
     with np.errstate(divide="ignore", invalid="ignore"):
         squared = partition.sums(squares)

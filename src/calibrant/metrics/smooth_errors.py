@@ -313,8 +313,7 @@ class LocalRegression:
         -------
         array of shape (m,)
         """
-        found: Floats = self.weights(table, at) @ table.k.astype(np.float64)
-        return found
+        return self.weights(table, at) @ table.k.astype(np.float64)
 
     def fitted_scores(self, table: ScoreTable, points: int) -> Floats:
         """Return the curve at each score: exact for at most so many scores, else straight lines between so many.
@@ -333,8 +332,7 @@ class LocalRegression:
         """
         ranks = np.unique(np.linspace(0, len(table) - 1, min(len(table), points)).astype(np.int64))
         at = table.score[ranks]
-        found: Floats = np.interp(table.score, at, self.fitted(group_scores(table), at))
-        return found
+        return np.interp(table.score, at, self.fitted(group_scores(table), at))
 
     def _reach(self, table: ScoreTable, at: Floats) -> Floats:
         """Return the distance h within which rows have a weight, at each point."""
@@ -348,8 +346,7 @@ class LocalRegression:
         if len(table) > least:
             wider = _nearest(table.score[:-least], table.score[least:], at)
             far = np.where(inside < least, np.maximum(far, 1.05 * wider), far)
-        reach: Floats = np.maximum(far, 1e-300)
-        return reach
+        return np.maximum(far, 1e-300)
 
     def _row(self, away: Floats, n: Floats, h: float) -> Floats:
         share = np.abs(away) / h
@@ -364,14 +361,12 @@ class LocalRegression:
         # Few distinct scores near the point do not determine a polynomial: the pseudo-inverse takes the shortest one
         # that fits, as R does.
         root = np.sqrt(kernel)
-        shortest: Floats = np.linalg.pinv((basis * root).T, rcond=1e-10)[0] * root / n
-        return shortest
+        return np.asarray(np.linalg.pinv((basis * root).T, rcond=1e-10)[0] * root / n)
 
 
 def _nearest(low: Floats, high: Floats, at: Floats) -> Floats:
     """Return for each point the smallest distance that contains one of these ranges."""
-    found: Floats = np.array([np.maximum(x - low, high - x).min() for x in at])
-    return found
+    return np.array([np.maximum(x - low, high - x).min() for x in at])
 
 
 def _windows(score: Floats, before: Floats, count: float) -> tuple[Floats, Floats]:

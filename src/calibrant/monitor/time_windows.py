@@ -79,8 +79,7 @@ class WindowRule:
     def starts(self, times: Ints) -> Ints:
         """Return the starts of the windows that contain the times."""
         offset = _FIRST_MONDAY if self.window == "week" else 0
-        found: Ints = (times - offset) // self.length * self.length + offset
-        return found
+        return (times - offset) // self.length * self.length + offset
 
     def start(self, time: int) -> int:
         """Return the start of the window that contains a time."""
@@ -146,8 +145,7 @@ def _from_numpy(column: _columns.ColumnData) -> Ints:
         raise column.error(
             f"must lie in the years 1 to {LAST_YEAR}; {column.place(row)} is {column.values[row]}.", hint=_HINT, row=row
         )
-    found: Ints = values.astype("datetime64[us]").astype(np.int64)
-    return found
+    return values.astype("datetime64[us]").astype(np.int64)
 
 
 def _from_cells(column: _columns.ColumnData) -> Ints:

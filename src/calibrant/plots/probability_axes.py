@@ -68,8 +68,7 @@ class Axis:
 
     def contains(self, p: Floats) -> Bools:
         """Return which probabilities lie between the ends of the axis."""
-        found: Bools = (p >= self.low) & (p <= self.high)
-        return found
+        return (p >= self.low) & (p <= self.high)
 
     def forward(self, p: Any) -> Any:
         """Transform probabilities to positions along the axis."""

@@ -272,8 +272,7 @@ class MeanTable:
         array of int
             Positions of the entries.
         """
-        found: Ints = read_only(self._rising)
-        return found
+        return np.asarray(read_only(self._rising))
 
     @cached_property
     def _rising(self) -> Ints:

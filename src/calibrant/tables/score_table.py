@@ -344,8 +344,7 @@ class ScoreTable:
         """
         reached = np.searchsorted(np.cumsum(self.n), ranks.astype(self.n.dtype))
         scores = np.append(self.score, np.inf)  # beyond all rows by rounding
-        found: Floats = np.where(ranks > 0, scores[reached], -np.inf)
-        return found
+        return np.where(ranks > 0, scores[reached], -np.inf)
 
     def outcome_sums(self) -> tuple[Floats, Weights, Weights]:
         """Return the distinct scores, rising, with the rows and the events of each.
