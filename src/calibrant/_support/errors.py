@@ -136,6 +136,17 @@ class InputError(ValueError):
         return printable(text, keep="\n")  # names of columns may hold control characters
 
 
+def wrong_value(name: str, rule: str, value: object, *, hint: str | Text = "", got: str | None = None) -> InputError:
+    """Return the error of an argument that breaks a rule; `got` is the text of its value, by default its `repr`.
+
+    Examples
+    --------
+    >>> print(wrong_value("alpha", "must lie between 0 and 1", 2.0))
+    alpha must lie between 0 and 1; got 2.0.
+    """
+    return InputError(Argument(name) + f" {rule}; got {repr(value) if got is None else got}.", hint=hint, value=value)
+
+
 class MissingExtraError(ModuleNotFoundError):
     """An optional library is not installed. The message names the command that installs it.
 

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats, Ints
-from calibrant._support.errors import InputError, MissingExtraError
+from calibrant._support.errors import InputError, MissingExtraError, wrong_value
 from calibrant._support.logistic import expit
 from calibrant.calibrators import maps
 from calibrant.tables.rows import several_columns
@@ -165,9 +165,7 @@ def fit_codes(X: Any, features: Sequence[Any] | None = None) -> tuple[NumberCode
     named = _named_columns(X)
     chosen = list(named) if features is None else [_name_in(name, list(named)) for name in features]
     if not chosen or len(set(chosen)) < len(chosen):
-        raise InputError(
-            f"features must name at least one column, and each once; got {features!r}.", argument="features"
-        )
+        raise wrong_value("features", "must name at least one column, and each once", features)
     return tuple(_fit_column(name, named[name]) for name in chosen)
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
-from calibrant._support.errors import Argument, InputError, Note, check_count, check_share
+from calibrant._support.errors import Argument, InputError, Note, check_count, check_share, wrong_value
 from calibrant.calibrators import maps
 from calibrant.calibrators.calibrator import Calibrator
 from calibrant.forecasts.distributions import Quantiles, as_levels
@@ -565,7 +565,5 @@ class QuantileRecalibrator(DistributionMap):
 def _sorted_levels(levels: Column) -> Floats:
     rising = np.sort(as_levels(np.asarray(levels, dtype=np.float64))[0])
     if not rising.size or (np.diff(rising) == 0).any():
-        raise InputError(
-            Argument("levels") + f" must be different numbers between 0 and 1; got {levels!r}.", value=levels
-        )
+        raise wrong_value("levels", "must be different numbers between 0 and 1", levels)
     return rising

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints
-from calibrant._support.errors import CalibrantWarning, InputError, Note, check_count, check_option
+from calibrant._support.errors import CalibrantWarning, InputError, Note, check_count, check_option, wrong_value
 from calibrant._support.logistic import EPS, expit, logit
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
@@ -57,11 +57,7 @@ def split_rows(
         folds = folds if used is None else [(_places(a, used), _places(b, used)) for a, b in folds]
     tested = np.concatenate([test for _, test in folds]) if folds else np.empty(0, dtype=np.int64)
     if not tested.size or np.unique(tested).size < tested.size:
-        raise InputError(
-            f"cv must be a number of folds, or splits that hold out each row at most once; got {cv!r}.",
-            argument="cv",
-            value=cv,
-        )
+        raise wrong_value("cv", "must be a number of folds, or splits that hold out each row at most once", cv)
     return folds
 
 

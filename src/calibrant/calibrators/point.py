@@ -15,7 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
-from calibrant._support.errors import Argument, InputError, Note, check_count, check_option, is_number, join_notes
+from calibrant._support.errors import (
+    Argument,
+    InputError,
+    Note,
+    check_count,
+    check_option,
+    is_number,
+    join_notes,
+    wrong_value,
+)
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import number
 from calibrant._support.random_streams import seed_sequence
@@ -218,9 +227,7 @@ class PointMap(RegressorMixin, Calibrator):  # type: ignore[misc]
             return None
         whole = isinstance(self.cv, (int, np.integer)) and not isinstance(self.cv, bool)
         if not (whole and self.cv >= 2):
-            raise InputError(
-                Argument("cv") + f" must be None or a whole number of at least 2; got {self.cv!r}.", value=self.cv
-            )
+            raise wrong_value("cv", "must be None or a whole number of at least 2", self.cv)
         folds = int(self.cv)
         if len(table) < 2 * folds:
             return None
@@ -451,10 +458,7 @@ class LocalRecalibrator(PointMap):
 
     def _fit_table(self, table: MeanTable) -> maps.Cubic:
         if self.smoothness is not None and not (is_number(self.smoothness) and 0 <= self.smoothness < math.inf):
-            raise InputError(
-                Argument("smoothness") + f" must be a number of at least 0; got {self.smoothness!r}.",
-                value=self.smoothness,
-            )
+            raise wrong_value("smoothness", "must be a number of at least 0", self.smoothness)
         x, y, weight = _separated_means(table.merged())
         if x.size < 5:
             raise InputError(

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column
-from calibrant._support.errors import InputError, nearest
+from calibrant._support.errors import InputError, nearest, wrong_value
 from calibrant.forecasts.distributions import Gaussian, is_frozen
 from calibrant.forecasts.forecast_table import ForecastTable
 from calibrant.forecasts.predictions import Point
@@ -65,11 +65,8 @@ class Scorers(Mapping[str, Any]):
         """Return the scorers of these metrics by name, for ``scoring`` of ``cross_validate`` and ``GridSearchCV``."""
         for name in names:
             if name not in METRICS:
-                raise InputError(
-                    f"names must be among {', '.join(METRICS)}; got {name!r}.",
-                    hint=nearest(str(name), list(METRICS)).strip(),
-                    argument="names",
-                    value=name,
+                raise wrong_value(
+                    "names", f"must be among {', '.join(METRICS)}", name, hint=nearest(str(name), list(METRICS)).strip()
                 )
         return {name: self[name] for name in names}
 
@@ -164,10 +161,8 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
 def _of_event(metric: Metric, estimator: Any, X: Any, y: Column, options: dict[str, Column]) -> float:
     classes = np.asarray(estimator.classes_).tolist()
     if len(classes) != 2:
-        raise InputError(
-            f"estimator must have two classes for {metric.name}; got {len(classes)}.",
-            hint="Use calibrant.classwise.",
-            argument="estimator",
+        raise wrong_value(
+            "estimator", f"must have two classes for {metric.name}", len(classes), hint="Use calibrant.classwise."
         )
     column = _columns.read(y, "y")
     _columns.refuse_missing([column])

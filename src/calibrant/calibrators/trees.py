@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.arrays import Floats, Ints
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, wrong_value
 from calibrant.calibrators.models import ModelOnFeatures, TrainingRows, fit_on, is_frozen
 
 METHODS = ("m-estimate", "laplace", "curtailment")
@@ -102,11 +102,7 @@ class TreeSmoothing(ModelOnFeatures):
         self
         """
         if self.method not in METHODS:
-            raise InputError(
-                f"method must be one of {', '.join(METHODS)}; got {self.method!r}.",
-                argument="method",
-                value=self.method,
-            )
+            raise wrong_value("method", f"must be one of {', '.join(METHODS)}", self.method)
         for name in ("m", "min_rows"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < np.inf:

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, wrong_value
 from calibrant._support.file_writing import check_path, write_file
 from calibrant._support.plain_data import has_type
 from calibrant.calibrators.multicalibrator import Multicalibrator
@@ -187,9 +187,7 @@ def calibrator_to_dict(calibrator: Any) -> dict[str, Any]:
     """Return a fitted calibrator as plain data, from which `calibrator_from_dict` restores it bitwise."""
     name = type(calibrator).__name__
     if type(calibrator) is not _CLASSES.get(name):
-        raise InputError(
-            f"calibrator must be of a class of calibrant to be saved; got {type(calibrator)!r}.", argument="calibrator"
-        )
+        raise wrong_value("calibrator", "must be of a class of calibrant to be saved", type(calibrator))
     settings = {key: _plain_setting(key, getattr(calibrator, key)) for key in _settings(type(calibrator))}
     _check_types(type(calibrator), settings)
     state = calibrator.to_state()

@@ -17,7 +17,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Floats
-from calibrant._support.errors import Argument, InputError, MissingExtraError, no_column
+from calibrant._support.errors import Argument, InputError, MissingExtraError, no_column, wrong_value
 from calibrant._support.formatting import printable
 from calibrant.ingest.formats import File, guess_format
 from calibrant.ingest.parquet_files import check_rows, parquet_errors
@@ -85,9 +85,7 @@ def calibrate_file(
 def _new_names(calibrator: Any, name: str) -> tuple[str, ...]:
     """Return the names of the new columns."""
     if not name or printable(name) != name:
-        raise InputError(
-            Argument("name") + f" must hold at least one character and no control characters; got {name!r}.", value=name
-        )
+        raise wrong_value("name", "must hold at least one character and no control characters", name)
     several = calibrator.takes == "classes"
     return tuple(f"{name}_{label}" for label in calibrator.classes_.tolist()) if several else (name,)
 

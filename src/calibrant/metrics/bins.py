@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.arrays import Floats, Ints, Weights, in_pieces
-from calibrant._support.errors import Argument, InputError, is_number
+from calibrant._support.errors import InputError, is_number, wrong_value
 from calibrant.tables.score_table import Partition, ScoreTable, bernoulli_variance
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ class EqualWidth:
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
         if self.closed not in ("left", "right"):
-            raise InputError(
-                f"closed must be 'left' or 'right'; got {self.closed!r}.", argument="closed", value=self.closed
-            )
+            raise wrong_value("closed", "must be 'left' or 'right'", self.closed)
 
     def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
         """Return the bins of a table.
@@ -441,9 +439,7 @@ class PAVABC:
                 value=(self.n_min, self.n_max),
             )
         if self.sizes not in ("paper", "consistent"):
-            raise InputError(
-                f"sizes must be 'paper' or 'consistent'; got {self.sizes!r}.", argument="sizes", value=self.sizes
-            )
+            raise wrong_value("sizes", "must be 'paper' or 'consistent'", self.sizes)
 
     @classmethod
     def consistent(cls) -> "PAVABC":
@@ -531,10 +527,7 @@ def _n_bins(n_bins: int) -> int:
             return whole
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InputError(
-        Argument("n_bins") + f" must be a whole number of at least 1, and at most {_MOST_BINS:,}; got {n_bins!r}.",
-        value=n_bins,
-    )
+    raise wrong_value("n_bins", f"must be a whole number of at least 1, and at most {_MOST_BINS:,}", n_bins)
 
 
 def choose_bins(kind: Callable[[int], AnyBins], n_bins: int | None, bins: AnyBins | None) -> AnyBins:
@@ -553,7 +546,5 @@ def choose_bins(kind: Callable[[int], AnyBins], n_bins: int | None, bins: AnyBin
 def check_bins(bins: AnyBins, *, hint: str = "") -> AnyBins:
     """Return the bins; raise if they are not an object that cuts a table."""
     if not callable(bins) or isinstance(bins, type):
-        raise InputError(
-            f"bins must be an object such as cb.Quantile(10); got {bins!r}.", hint=hint, argument="bins", value=bins
-        )
+        raise wrong_value("bins", "must be an object such as cb.Quantile(10)", bins, hint=hint)
     return bins

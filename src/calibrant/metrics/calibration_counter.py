@@ -20,6 +20,7 @@ from calibrant._support.errors import (
     check_option,
     join_notes,
     warn_notes,
+    wrong_value,
 )
 from calibrant.ingest.counting import FINEST_GRID, grid_cells, grid_table
 from calibrant.metrics.metric import declared
@@ -281,7 +282,5 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
         """
         found = getattr(incoming_state, "resolution", type(incoming_state).__name__)
         if found != self.resolution:
-            raise InputError(
-                Argument("incoming_state") + f" must be a counter of resolution {self.resolution!r}; got {found!r}."
-            )
+            raise wrong_value("incoming_state", f"must be a counter of resolution {self.resolution!r}", found)
         super().merge_state(incoming_state)

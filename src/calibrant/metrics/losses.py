@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from calibrant import _kernels
 from calibrant._support.arrays import Floats, Ints, Weights, read_only
-from calibrant._support.errors import InputError, Note, check_callable, check_share
+from calibrant._support.errors import InputError, Note, check_callable, check_share, wrong_value
 from calibrant.metrics import significance
 from calibrant.metrics.costs import Cost, LinearCost, check_cost, evaluate_cost
 from calibrant.metrics.metric import declare
@@ -348,11 +348,7 @@ class CostLoss:
         predicted, actual = read_only(partition.mean_score), read_only(partition.rate)
         costs = evaluate_cost(self.cost, predicted, actual)
         if costs.shape != predicted.shape or not (np.isfinite(costs) & (costs >= 0)).all():
-            raise InputError(
-                f"cost must return one finite number that is not negative for each pair (p, a); got {costs!r}.",
-                argument="cost",
-                value=costs,
-            )
+            raise wrong_value("cost", "must return one finite number that is not negative for each pair (p, a)", costs)
         if np.any(np.asarray(self.cost(actual, actual)) != 0):
             raise InputError("cost must be 0 where p equals a; got another value.", argument="cost")
         return costs

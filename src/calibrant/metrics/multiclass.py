@@ -13,7 +13,7 @@ import numpy as np
 from calibrant._kernels.tensors import are_on_device
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights
-from calibrant._support.errors import Argument, InputError, Note, renamed_options
+from calibrant._support.errors import Argument, InputError, Note, renamed_options, wrong_value
 from calibrant._support.plain_data import label, number
 from calibrant.metrics.metric import BinnedMetric, Direction, Metric, MetricValue, declared, has_bins
 from calibrant.metrics.registry import MetricLike, as_metric, as_metrics
@@ -309,10 +309,7 @@ class FromBinaryMetric(MulticlassMetric):
 
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Metric) or declared(self.metric, "kind") != ScoreTable.kind:
-            raise InputError(
-                Argument("metric") + f" must be a metric of probabilities of one event; got {self.metric!r}.",
-                value=self.metric,
-            )
+            raise wrong_value("metric", "must be a metric of probabilities of one event", self.metric)
 
     @property
     def name(self) -> str:
@@ -400,9 +397,7 @@ def read_class_table(
             hint=hint,
         )
     if not set(found) <= set(columns):
-        raise InputError(
-            Argument("y_true") + f" must hold the names of the columns of proba, {columns}; got {found}.", hint=hint
-        )
+        raise wrong_value("y_true", f"must hold the names of the columns of proba, {columns}", found, hint=hint)
     return ClassTable.from_rows(rows, tuple(columns))
 
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from calibrant._support.arrays import Floats, Weights
-from calibrant._support.errors import InputError
+from calibrant._support.errors import wrong_value
 from calibrant.metrics.metric import declare
 
 __all__ = ["Lp", "Norm", "sup", "weighted_l1", "weighted_l2", "weighted_mean"]
@@ -171,9 +171,7 @@ class Lp:
 
     def __post_init__(self) -> None:
         if not 1 <= self.p < math.inf:
-            raise InputError(
-                f"p must be a finite number of at least 1; got {self.p!r}.", hint="Use sup for infinity.", argument="p"
-            )
+            raise wrong_value("p", "must be a finite number of at least 1", self.p, hint="Use sup for infinity.")
 
     def __call__(self, values: Floats, sizes: Weights) -> float:
         """Return the norm of the losses of bins.

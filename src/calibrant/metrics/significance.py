@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant._support.arrays import Bools, Floats, Ints
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, wrong_value
 from calibrant.metrics.metric import declare
 
 __all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t", "weighted"]
@@ -294,9 +294,7 @@ def clopper_pearson(k: ArrayLike, n: ArrayLike, *, confidence_level: float = 0.9
     from scipy.special import betaincinv
 
     if not 0 < confidence_level < 1:
-        raise InputError(
-            f"confidence_level must lie between 0 and 1; got {confidence_level!r}.", argument="confidence_level"
-        )
+        raise wrong_value("confidence_level", "must lie between 0 and 1", confidence_level)
     k, n, _ = _arguments(k, n, 0.5)
     tail = (1 - confidence_level) / 2
     with np.errstate(invalid="ignore"):  # at the ends, where the beta distribution does not exist

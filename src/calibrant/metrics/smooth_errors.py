@@ -6,7 +6,7 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from calibrant._support.arrays import Column, Floats, Ints
-from calibrant._support.errors import InputError, Note, is_number
+from calibrant._support.errors import InputError, Note, is_number, wrong_value
 from calibrant._support.roots import find_root
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.tables.rows import RowOptions
@@ -271,9 +271,7 @@ class LocalRegression:
 
     def __post_init__(self) -> None:
         if not (is_number(self.span) and 0 < self.span <= 1):
-            raise InputError(
-                f"span must be above 0 and at most 1; got {self.span!r}.", argument="span", value=self.span
-            )
+            raise wrong_value("span", "must be above 0 and at most 1", self.span)
         if self.degree not in (1, 2):
             raise InputError(f"degree must be 1 or 2; got {self.degree!r}.", argument="degree", value=self.degree)
 

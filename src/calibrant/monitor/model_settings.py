@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import sqlalchemy as sa
 
-from calibrant._support.errors import Argument, InputError, check_option, check_share
+from calibrant._support.errors import Argument, InputError, check_option, check_share, wrong_value
 from calibrant._support.plain_data import has_type
 from calibrant.inference.sequential.e_processes import EProcess
 from calibrant.kinds.base import KINDS, forecast_kind, kind_of
@@ -72,9 +72,7 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         if check_share("alpha", self.alpha) < _LEAST_ALPHA:
-            raise InputError(
-                Argument("alpha") + f" must be at least {_LEAST_ALPHA:g}; got {self.alpha!r}.", value=self.alpha
-            )
+            raise wrong_value("alpha", f"must be at least {_LEAST_ALPHA:g}", self.alpha)
         if self.resolution is not None:
             check_resolution(self.resolution)
         for name in ("events", "rule", "process"):  # each checks its settings

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase, SubFigure
 
 from calibrant._support.columns import distinct_texts
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, wrong_value
 from calibrant._support.file_writing import write_file
 from calibrant._support.plain_data import frame_from_columns
 from calibrant.metrics.gce import Breakdown
@@ -426,8 +426,7 @@ def shared_metric(results: Iterable[MetricValue]) -> Metric:
 def check_breakdown(result: Any) -> Breakdown:
     """Return the result if it is a Breakdown."""
     if not isinstance(result, Breakdown):
-        raise InputError(
-            f"breakdown must be a Breakdown, such as cb.TCE()(y_true, y_prob); got {type(result).__name__}.",
-            argument="breakdown",
+        raise wrong_value(
+            "breakdown", "must be a Breakdown, such as cb.TCE()(y_true, y_prob)", result, got=type(result).__name__
         )
     return result

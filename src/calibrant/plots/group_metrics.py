@@ -13,7 +13,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, wrong_value
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant.plots import canvas
 from calibrant.plots.display import ScoreDisplay, display_names, named_results, result_table, shared_metric
@@ -82,11 +82,7 @@ class GroupDisplay(ScoreDisplay):
         names = list(self.evaluation.metrics)
         self.metric = self.metric or names[0]
         if self.metric not in names:
-            raise InputError(
-                f"metric must be one of {', '.join(names)}; got {self.metric!r}.",
-                argument="metric",
-                value=self.metric,
-            )
+            raise wrong_value("metric", f"must be one of {', '.join(names)}", self.metric)
 
     @classmethod
     def from_predictions(
@@ -144,9 +140,8 @@ class GroupDisplay(ScoreDisplay):
             The display, drawn.
         """
         if not isinstance(breakdown, Mapping):
-            raise InputError(
-                f"breakdown must be a mapping of group to Breakdown; got {type(breakdown).__name__}.",
-                argument="breakdown",
+            raise wrong_value(
+                "breakdown", "must be a mapping of group to Breakdown", breakdown, got=type(breakdown).__name__
             )
         metric = shared_metric(named_results(breakdown).values())
         options = {"metrics": {metric.name: metric}, "metric": metric.name, **options}

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, wrong_value
 from calibrant.calibrators.pareto import Front, ParetoRecalibrator
 from calibrant.plots import canvas
 from calibrant.plots.display import AxesDisplay, stacked
@@ -82,9 +82,8 @@ class ParetoDisplay(AxesDisplay):
             The display, drawn.
         """
         if not isinstance(recalibrator, ParetoRecalibrator):
-            raise InputError(
-                f"recalibrator must be a ParetoRecalibrator; got {type(recalibrator).__name__}.",
-                argument="recalibrator",
+            raise wrong_value(
+                "recalibrator", "must be a ParetoRecalibrator", recalibrator, got=type(recalibrator).__name__
             )
         front = getattr(recalibrator, "front_", None)
         if front is None:

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from calibrant._support.arrays import Floats
-from calibrant._support.errors import InputError
+from calibrant._support.errors import wrong_value
 from calibrant._support.random_streams import RandomState
 from calibrant.inference.bands import Band, consistency_band
 from calibrant.metrics.bins import Bins, EqualInformation, EqualWidth
@@ -130,10 +130,8 @@ class ReliabilityDisplay(ScoreDisplay):
             The display, drawn; its attribute ``figure_`` is the figure.
         """
         if isinstance(bins, int):
-            raise InputError(
-                f"bins must be a kind of bins; got {bins}.",
-                hint=f"For example cb.EqualWidth({bins}).",
-                argument="bins",
+            raise wrong_value(
+                "bins", "must be a kind of bins", bins, hint=f"For example cb.EqualWidth({bins}).", got=str(bins)
             )
         tables = read_tables(y_true, y_prob, rows, name or "model")
         if bins is None:
@@ -184,11 +182,7 @@ class ReliabilityDisplay(ScoreDisplay):
             The display, drawn.
         """
         if band not in (None, "confidence", "consistency", "both"):
-            raise InputError(
-                f"band must be 'confidence', 'consistency', 'both' or None; got {band!r}.",
-                argument="band",
-                value=band,
-            )
+            raise wrong_value("band", "must be 'confidence', 'consistency', 'both' or None", band)
         results = named_results(breakdown, name or "model")
         breakdowns = {model: check_breakdown(each) for model, each in results.items()}
         bands = {}

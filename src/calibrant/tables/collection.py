@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, wrong_value
 from calibrant._support.formatting import text_table
 from calibrant.tables.score_table import ScoreTable, add_tables
 
@@ -126,11 +126,7 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
         if model is None and len(self.models) == 1:
             return self.models[0]
         if model not in self.models:
-            raise InputError(
-                f"model must be one of {', '.join(map(repr, self.models))}; got {model!r}.",
-                argument="model",
-                value=model,
-            )
+            raise wrong_value("model", f"must be one of {', '.join(map(repr, self.models))}", model)
         assert model is not None
         return model
 

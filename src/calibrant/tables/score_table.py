@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights, in_pieces, read_only
-from calibrant._support.errors import Argument, InputError, Note, check_option, join_notes
+from calibrant._support.errors import Argument, InputError, Note, check_option, join_notes, wrong_value
 from calibrant._support.lazy import cached_property
 from calibrant.tables.rows import Missing, Rows, TableReader
 
@@ -498,11 +498,7 @@ def count_any_scores(y_true: Column, score: Column, sample_weight: Column | None
 def check_resolution(resolution: float) -> None:
     """Check the step of a grid of scores."""
     if not (isinstance(resolution, Real) and _FINEST <= resolution <= 1):
-        raise InputError(
-            Argument("resolution") + f" must lie between 1e-300 and 1; got {resolution!r}.",
-            hint="2**-20 is a good choice.",
-            value=resolution,
-        )
+        raise wrong_value("resolution", "must lie between 1e-300 and 1", resolution, hint="2**-20 is a good choice.")
 
 
 def count_columns(y_true: Column, y_prob: Column, *, name: str = "y_prob", **options: Any) -> ScoreTable:
@@ -847,11 +843,7 @@ class Partition:
         bounds[0], bounds[1:-1], bounds[-1] = 0, inner, len(table)
         sizes = bounds[1:] - bounds[:-1]
         if (sizes < 0).any():
-            raise InputError(
-                f"cuts must not decrease and must lie between 0 and {len(table)}; got {cuts!r}.",
-                argument="cuts",
-                value=cuts,
-            )
+            raise wrong_value("cuts", f"must not decrease and must lie between 0 and {len(table)}", cuts)
         occupied = np.flatnonzero(sizes)
         nominal = None if edges is None else (edges[occupied], edges[occupied + 1])
         return cls(table, bounds[occupied], bounds.size - 1 - occupied.size, nominal)
