@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -164,14 +164,6 @@ def stretch(forecast: Any, factor: float, shift: float = 0.0) -> Any:
 ONE_SD = 0.8413447460685429  # the standard normal distribution function at 1
 
 
-class Warp(Protocol):
-    """A smooth increasing map of normal scores."""
-
-    def __call__(self, z: Floats) -> Floats: ...
-    def inverse(self, z: Floats) -> Floats: ...
-    def log_slope(self, z: Floats) -> Floats: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Warped(Forecast):
     """A forecast whose normal scores are transformed by a map, precise far in the tails.
@@ -264,7 +256,7 @@ class Warped(Forecast):
         return found[:, 0] if single else found
 
     def point(self) -> Floats:
-        return _means(self)
+        return _by_quantiles(self, lambda values, _: np.asarray(values.mean(axis=1)), np.zeros(len(self)))
 
     def log_density(self, y: Floats) -> Floats:
         density = self.base.log_density(y)
@@ -275,25 +267,16 @@ class Warped(Forecast):
         return np.asarray(np.where(possible, density + warped, density))
 
     def crps(self, y: Floats) -> Floats:
-        return _crps(self, y)
+        def mean_losses(values: Floats, some: Floats) -> Floats:
+            return np.asarray(2 * pinball_losses(some, values, _GRID).mean(axis=1))
+
+        return _by_quantiles(self, mean_losses, y)
 
     def part(self, rows: Any) -> "Warped":
         return replace(self, base=self.base.part(rows))
 
 
 _GRID = (np.arange(999) + 0.5) / 999
-
-
-def _means(forecast: Any) -> Floats:
-    """Return the means of all rows, from many quantiles."""
-    return _by_quantiles(forecast, lambda values, _: np.asarray(values.mean(axis=1)), np.zeros(len(forecast)))
-
-
-def _crps(forecast: Any, y: Floats) -> Floats:
-    """Return the CRPS of all rows, from the pinball losses of many quantiles."""
-    return _by_quantiles(
-        forecast, lambda values, some: np.asarray(2 * pinball_losses(some, values, _GRID).mean(axis=1)), y
-    )
 
 
 def _by_quantiles(forecast: Any, of: Callable[[Floats, Floats], Floats], y: Floats) -> Floats:

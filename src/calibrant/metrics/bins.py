@@ -244,7 +244,10 @@ class EqualInformation:
         total = float(share.sum())
         if total < _NO_INFORMATION:
             return Partition.from_cuts(table, [])
-        count = self.n_bins or information_bins(_effective(table, share, total))
+        effective = total
+        if table.w2 is not None:
+            effective = total**2 / float(np.sum(table.w2 * table.score * (1 - table.score)))
+        count = self.n_bins or information_bins(effective)
 
         def labels(up_to: Floats, share: Floats) -> Floats:
             middle = (up_to - share / 2) / total
@@ -275,13 +278,6 @@ def information_bins(information: float) -> int:
     """Return the number of bins for this information."""
     usual = 10.0 if information <= 1_000 else 10 * (information / 1_000) ** 0.4
     return max(1, int(min(usual, information / 5)))
-
-
-def _effective(table: ScoreTable, share: Floats, total: float) -> float:
-    """Return the effective information: that of rows of equal weight with the same variance."""
-    if table.w2 is None:
-        return total
-    return total**2 / float(np.sum(table.w2 * table.score * (1 - table.score)))
 
 
 @dataclass(frozen=True)

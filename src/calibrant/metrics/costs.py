@@ -47,16 +47,6 @@ __all__ = [
 Cost: TypeAlias = Callable[[Any, Any], Any]
 
 
-def _check_units(over: float, under: float) -> None:
-    numbers = isinstance(over, Real) and isinstance(under, Real)
-    if not (numbers and 0 <= over < math.inf and 0 <= under < math.inf and over + under > 0):
-        raise InputError(
-            f"over and under must be finite, not negative and not both 0; got {over!r} and {under!r}.",
-            argument="over and under",
-            value=(over, under),
-        )
-
-
 def check_cost(cost: object) -> None:
     """Raise an `InputError` if a cost cannot be called with arrays (p, a)."""
     if not callable(cost) or isinstance(cost, type):
@@ -119,7 +109,14 @@ class _SidedCost(ABC):
     under: float
 
     def __post_init__(self) -> None:
-        _check_units(self.over, self.under)
+        over, under = self.over, self.under
+        numbers = isinstance(over, Real) and isinstance(under, Real)
+        if not (numbers and 0 <= over < math.inf and 0 <= under < math.inf and over + under > 0):
+            raise InputError(
+                f"over and under must be finite, not negative and not both 0; got {over!r} and {under!r}.",
+                argument="over and under",
+                value=(over, under),
+            )
 
     @property
     def name(self) -> str:

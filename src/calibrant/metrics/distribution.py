@@ -263,18 +263,14 @@ def read_pit(u: Column) -> tuple[Floats, tuple[Note, ...]]:
     _columns.refuse_missing([column])
     if not len(column):
         raise InputError("u must hold at least one value; got none.", argument="u")
-    return column.values, join_notes(column.notes, _at_the_ends(column.values))
+    ends = int(np.count_nonzero((column.values < NEAREST) | (column.values == 1)))
+    text = "PIT values within 2^-54 of 0 or 1: {count}. The forecasts give these outcomes almost no probability."
+    return column.values, join_notes(column.notes, [Note("pit_at_end", ends, text)] * (ends > 0))
 
 
 def rising(u: Floats) -> Floats:
     """Return the values in rising order; several tests of the same values need not sort them again."""
     return u if bool((u[1:] >= u[:-1]).all()) else np.sort(u)
-
-
-def _at_the_ends(values: Floats) -> tuple[Note, ...]:
-    ends = int(np.count_nonzero((values < NEAREST) | (values == 1)))
-    text = "PIT values within 2^-54 of 0 or 1: {count}. The forecasts give these outcomes almost no probability."
-    return (Note("pit_at_end", ends, text),) if ends else ()
 
 
 def miscalibration(u: Column) -> float:

@@ -462,7 +462,11 @@ class Logits:
         """
         n, k = self._pooled(table)
         exists = self.x.size > 1 and table.has_both_classes and not any(logistic.find_separation(n, k))
-        return self._fit(n, k) if exists else None
+        if not exists:
+            return None
+        # Start at slope 1 and intercept 0, close to the fit of a model with small deviations.
+        slope, intercept = logistic.fit([self.x], n, k, start=(1.0, 0.0))
+        return float(slope), float(intercept)
 
     def likelihood_gain(self, table: ScoreTable, line: tuple[float, float] | None) -> float:
         """Return the difference of log likelihoods between the fitted line and slope 1 with intercept 0.
@@ -483,11 +487,6 @@ class Logits:
         """Return the line with the notes."""
         clipped = self.n_clipped if table.importance else int(self.n_clipped)
         return SlopeIntercept(*line, clipped, table.notes + self.notes)
-
-    def _fit(self, n: Floats, k: Floats) -> tuple[float, float]:
-        # Start at slope 1 and intercept 0, close to the fit of a model with small deviations.
-        slope, intercept = logistic.fit([self.x], n, k, start=(1.0, 0.0))
-        return float(slope), float(intercept)
 
     def _pooled(self, table: ScoreTable) -> tuple[Floats, Floats]:
         """Return rows and events of each logit."""

@@ -93,26 +93,13 @@ _WEIGHTED_TEST = Note(
 )
 
 
-def _signed_range(lowest: float, highest: float) -> tuple[float, float]:
-    """Return the bounds of a mean score less a rate, which lies between 0 and 1."""
-    return lowest - 1, highest
-
-
-def _absolute_range(lowest: float, highest: float) -> tuple[float, float]:
-    return 0.0, max(1 - lowest, highest)
-
-
-def _squared_range(lowest: float, highest: float) -> tuple[float, float]:
-    return 0.0, max(1 - lowest, highest) ** 2
-
-
 @declare(
     keeps_sign=True,
     needs_sums_only=True,
     is_elementwise=True,
     equals_gap="signed",
     range=(-1.0, 1.0),
-    range_of_scores=_signed_range,
+    range_of_scores=lambda lowest, highest: (lowest - 1, highest),
 )
 def signed_gap(partition: Partition | BinTotals) -> Floats:
     """Mean score minus event rate: positive where predictions overestimate.
@@ -147,7 +134,7 @@ def signed_gap(partition: Partition | BinTotals) -> Floats:
     is_elementwise=True,
     equals_gap="absolute",
     range=(0.0, 1.0),
-    range_of_scores=_absolute_range,
+    range_of_scores=lambda lowest, highest: (0.0, max(1 - lowest, highest)),
 )
 def absolute_gap(partition: Partition | BinTotals) -> Floats:
     """Distance between mean score and event rate.
@@ -182,7 +169,7 @@ def absolute_gap(partition: Partition | BinTotals) -> Floats:
     is_elementwise=True,
     degree=2,
     range=(0.0, 1.0),
-    range_of_scores=_squared_range,
+    range_of_scores=lambda lowest, highest: (0.0, max(1 - lowest, highest) ** 2),
 )
 def squared_gap(partition: Partition | BinTotals) -> Floats:
     """Squared distance between mean score and event rate.

@@ -78,26 +78,6 @@ class MulticlassMetric(ABC):
     needs_sums_only: ClassVar[bool] = False
     min_class_size: ClassVar[int] = 0
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Name of the metric in results."""
-
-    @property
-    @abstractmethod
-    def spec(self) -> dict[str, Any]:
-        """Name and settings, JSON-able."""
-
-    @property
-    @abstractmethod
-    def unit(self) -> str:
-        """Unit of the value."""
-
-    @property
-    @abstractmethod
-    def measures_gaps(self) -> bool:
-        """Whether the value grows with gaps of either sign."""
-
     @abstractmethod
     def measure(self, table: ClassTable) -> Measure:
         """Return a function of outcomes and weights: the value of the metric for the predictions of a table."""
@@ -117,9 +97,12 @@ class MulticlassMetric(ABC):
         return self.measure(table)(None, None)
 
 
-class _ProperScore(MulticlassMetric):
+class ProperScore(MulticlassMetric):
     """A mean over rows of a loss of the predicted probabilities and the class that occurred."""
 
+    name: ClassVar[str]
+    unit: ClassVar[str] = "1"
+    measures_gaps: ClassVar[bool] = False
     direction: ClassVar[Direction] = "lower"
     interval_method: ClassVar[str] = "symmetric"
     has_null: ClassVar[bool] = True
@@ -132,26 +115,9 @@ class _ProperScore(MulticlassMetric):
         """Name and settings, JSON-able."""
         return {"name": self.name, "kind": self.kind}
 
-    @property
-    def unit(self) -> str:
-        """Unit of the value."""
-        return "1"
-
-    @property
-    def measures_gaps(self) -> bool:
-        """Whether the value grows with gaps of either sign."""
-        return False
-
     @abstractmethod
     def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
         """Return the function from a class per row to the loss of each row."""
-
-    @abstractmethod
-    def class_terms(self, score: Floats) -> tuple[Floats, Floats]:
-        """Return (a, b) for probabilities of one class.
-
-        The value is the sum over classes of the mean over rows of a, plus b where the class occurred.
-        """
 
     def measure(self, table: ClassTable) -> Measure:
         """Return a function of outcomes and weights: the value of the metric for the predictions of a table.
@@ -180,7 +146,7 @@ class _ProperScore(MulticlassMetric):
 
 
 @dataclass(frozen=True)
-class MulticlassBrier(_ProperScore):
+class MulticlassBrier(ProperScore):
     r"""Brier score of K classes: mean over rows of :math:`\sum_c (p_c - 1\{y = c\})^2`; lower is better.
 
     In [0, 2]: Brier's convention of 1950. For two classes it is twice the binary score.
@@ -197,12 +163,8 @@ class MulticlassBrier(_ProperScore):
     0.1
     """
 
+    name: ClassVar[str] = "Brier"
     range: ClassVar[tuple[float, float]] = (0.0, 2.0)
-
-    @property
-    def name(self) -> str:
-        """Name of the metric in results."""
-        return "Brier"
 
     def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
         """Return the function from a class per row to the squared distance of each row.
@@ -237,7 +199,7 @@ class MulticlassBrier(_ProperScore):
 
 
 @dataclass(frozen=True)
-class MulticlassLogLoss(_ProperScore):
+class MulticlassLogLoss(ProperScore):
     """Log loss of K classes: mean of -ln of the probability of the class that occurred; lower is better.
 
     Infinite where a class of probability 0 occurs; nothing is clipped.
@@ -254,12 +216,8 @@ class MulticlassLogLoss(_ProperScore):
     0.2899
     """
 
+    name: ClassVar[str] = "log loss"
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
-
-    @property
-    def name(self) -> str:
-        """Name of the metric in results."""
-        return "log loss"
 
     def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
         """Return the function from a class per row to the log loss of each row.
@@ -593,17 +551,19 @@ class ClasswiseMetric(FromBinaryMetric):
         return value
 
 
-def as_multiclass_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike]) -> dict[str, Metric]:
-    """Return metric objects by name; a binary metric stands for its class-wise mean.
+def as_multiclass_metrics(
+    metrics: Mapping[str, MetricLike] | Sequence[MetricLike], of_binary: "type[FromBinaryMetric] | None" = None
+) -> dict[str, Metric]:
+    """Return metric objects by name; a binary metric stands for its class-wise mean, or what `of_binary` makes of it.
 
     >>> from calibrant.metrics import MulticlassBrier
     >>> list(as_multiclass_metrics(["ece", MulticlassBrier()]))
     ['class-wise ECE', 'Brier']
     """
-    found = as_metrics(metrics)
+    wrap = of_binary or ClasswiseMetric
     objects: dict[str, Any] = {
-        name: metric if declared(metric, "kind") == ClassTable.kind else ClasswiseMetric(metric)
-        for name, metric in found.items()
+        name: metric if declared(metric, "kind") in (ClassTable.kind, wrap.kind) else wrap(metric)
+        for name, metric in as_metrics(metrics).items()
     }
     return objects if isinstance(metrics, Mapping) else {metric.name: metric for metric in objects.values()}
 

@@ -1,16 +1,15 @@
 """Metrics of probabilities of ordered classes: ranked probability score, and means over cumulative probabilities."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant._support.arrays import Column, Floats, Ints, Weights
-from calibrant.metrics.metric import Direction, Metric
-from calibrant.metrics.multiclass import ClassEvent, Events, FromBinaryMetric, Measure, MulticlassMetric
+from calibrant.metrics.metric import Metric
+from calibrant.metrics.multiclass import ClassEvent, Events, FromBinaryMetric, Measure, ProperScore
 from calibrant.metrics.proper_scores import Brier
-from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.tables.class_table import ClassTable
 from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
@@ -46,7 +45,7 @@ def cumulative_tables(table: ClassTable) -> list[ScoreTable]:
 
 
 @dataclass(frozen=True)
-class RPS(MulticlassMetric):
+class RPS(ProperScore):
     r"""Ranked probability score: mean over rows of :math:`\sum_{c<K} (F_c - 1\{y \le c\})^2`; lower is better.
 
     The sum over the K - 1 thresholds of the Brier score of the cumulative probabilities (Epstein 1969, Murphy 1971), in
@@ -64,34 +63,10 @@ class RPS(MulticlassMetric):
     0.46
     """
 
+    name: ClassVar[str] = "RPS"
     kind: ClassVar[str] = "ordinal"
-    direction: ClassVar[Direction] = "lower"
-    interval_method: ClassVar[str] = "symmetric"
-    has_null: ClassVar[bool] = True
-    degree: ClassVar[float] = 1.0
     events: ClassVar[Events] = staticmethod(thresholds)
-    is_sum_of_events: ClassVar[bool] = True
     metric: ClassVar[Metric] = Brier()
-
-    @property
-    def name(self) -> str:
-        """Name of the metric in results."""
-        return "RPS"
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """Name and settings, JSON-able."""
-        return {"name": self.name, "kind": self.kind}
-
-    @property
-    def unit(self) -> str:
-        """Unit of the value."""
-        return "1"
-
-    @property
-    def measures_gaps(self) -> bool:
-        """Whether the value grows with gaps of either sign."""
-        return False
 
     def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
         """Return the function from a class per row to the loss of each row.
@@ -224,14 +199,3 @@ class CumulativeMetric(FromBinaryMetric):
             return float(np.mean([self.metric.value(each) for each in cumulative_tables(changed)]))
 
         return value
-
-
-def as_ordinal_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike]) -> dict[str, Metric]:
-    """Return metrics of ordered classes by name: binary ones as means over thresholds."""
-    resolved: dict[str, Any] = as_metrics(metrics)
-    kept = isinstance(metrics, Mapping)
-    chosen = {
-        name: metric if isinstance(metric, MulticlassMetric) else CumulativeMetric(metric)
-        for name, metric in resolved.items()
-    }
-    return dict(chosen) if kept else {metric.name: metric for metric in chosen.values()}

@@ -177,16 +177,6 @@ Check: TypeAlias = Callable[[ColumnData], ColumnData]
 _MOST_SINGLE_ROWS = 2**27  # about 1 GB per column
 
 
-class RowValues(Protocol):
-    """Values of rows that can be sliced: a `ColumnData`, predictive distributions, probabilities of classes.
-
-    If values can be missing, the attribute `columns` has the `ColumnData` in which they are marked.
-    """
-
-    def __len__(self) -> int: ...
-    def part(self, rows: Any, /) -> Any: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Columns of the same rows.
@@ -195,7 +185,7 @@ class Rows:
     ----------
     y : ColumnData
         Outcomes.
-    forecasts : tuple of RowValues
+    forecasts : tuple
         The forecast of each model.
     weight : ColumnData or None
         Importance weights, or numbers of equal rows.
@@ -248,7 +238,7 @@ class Rows:
         Parameters
         ----------
         y_true : column of outcomes
-        forecasts : mapping of name to column or RowValues
+        forecasts : mapping of name to column or to values with `part(rows)`, such as predictive distributions
         sample_weight, frequency, pos_label, missing
             See `ScoreTable.from_arrays`.
         cluster : column, optional
@@ -502,7 +492,9 @@ class TableReader(Generic[T]):
             self.check_given(prediction)
             return self.from_arrays(y_true, self.column(prediction), **options)
         others = [self.prediction] * (prediction is not None)
-        others += [name for name, value in options.items() if value is not self._default(name)]
+        others += [
+            name for name, value in options.items() if value is not getattr(self.parameters.get(name), "default", None)
+        ]
         if others:
             raise InputError(
                 f"{', '.join(others)} must be omitted with a {self.table.__name__}; got both.",
@@ -512,9 +504,6 @@ class TableReader(Generic[T]):
         if not len(y_true):
             raise InputError("The table holds no rows; a metric needs at least one.", argument="table")
         return y_true
-
-    def _default(self, option: str) -> object:
-        return self.parameters[option].default if option in self.parameters else None
 
     def check_given(self, prediction: Any) -> None:
         """Check that the predictions of one model are given."""

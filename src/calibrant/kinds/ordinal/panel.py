@@ -6,8 +6,8 @@ from typing import Any
 from calibrant.kinds.base import ROW_OPTIONS, Defaults
 from calibrant.metrics.calibration_errors import ACE, ECE
 from calibrant.metrics.metric import Metric
-from calibrant.metrics.multiclass import MulticlassLogLoss
-from calibrant.metrics.ordinal import RPS, CumulativeMetric, as_ordinal_metrics
+from calibrant.metrics.multiclass import MulticlassLogLoss, as_multiclass_metrics
+from calibrant.metrics.ordinal import RPS, CumulativeMetric
 from calibrant.metrics.registry import MetricLike
 
 DEFAULTS = Defaults(
@@ -20,6 +20,6 @@ def panel(
 ) -> dict[str, Metric]:
     """Return the metrics of an evaluation by name; binary ones are means over the cumulative probabilities."""
     if metrics is not None:
-        return as_ordinal_metrics(metrics)
+        return as_multiclass_metrics(metrics, CumulativeMetric)
     default: list[Any] = [CumulativeMetric(ECE()), CumulativeMetric(ACE()), RPS()]
     return {metric.name: metric for metric in [*default, MulticlassLogLoss()]}
