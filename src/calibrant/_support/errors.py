@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -81,7 +82,8 @@ class InputError(ValueError):
     Attributes
     ----------
     argument : str or None
-        Name of the argument at fault; by default the first one that the problem mentions.
+        Name of the argument at fault; by default the first one that the problem mentions: an `Argument`, or the word
+        before "must" at its start.
     row : int or None
         First row at fault, counted from 0.
     value : object
@@ -113,8 +115,9 @@ class InputError(ValueError):
     ) -> None:
         self._problem, self._hint = Text() + problem, Text() + hint
         super().__init__(self.write())
-        mentioned = (part.name for part in self._problem.parts if isinstance(part, Argument))
-        self.argument = next(mentioned, None) if argument is None else argument
+        mentioned = [part.name for part in self._problem.parts if isinstance(part, Argument)]
+        mentioned += re.findall(r"^([a-z_]\w*) must ", str(self))
+        self.argument = next(iter(mentioned), None) if argument is None else argument
         self.row = row
         self.value = value
         self.hint = self._hint.write()

@@ -442,7 +442,6 @@ class AutoCalibrator(models.ModelOnFeatures):
             raise InputError(
                 "calibrators must map names to calibrators or be a sequence of names in CALIBRATORS, none of them "
                 f"{UNCALIBRATED!r}; got {given!r}.",
-                argument="calibrators",
             )
         candidates: dict[str, Calibrator | None] = {UNCALIBRATED: None} if method == "predict_proba" else {}
         return candidates | {str(name): calibrator_for(value, method, n_classes) for name, value in given.items()}
@@ -473,7 +472,7 @@ class AutoCalibrator(models.ModelOnFeatures):
                         failed[name] = str(error)
         proba = {name: models.join_by_row(scores, tests)[0] for name, scores in parts.items() if name not in failed}
         if not proba:
-            raise InputError(f"calibrators must have one that can be fitted; got {failed}.", argument="calibrators")
+            raise InputError(f"calibrators must have one that can be fitted; got {failed}.")
         tested, groups = np.unique(np.concatenate(tests)), rows.split_params.get("groups")
         cluster = None if groups is None else np.asarray(groups)[tested]
         weight = None if rows.weight is None else rows.weight[tested]
@@ -565,7 +564,6 @@ def _metric(scoring: MetricLike) -> tuple[Metric, float]:
         raise InputError(
             f"scoring must measure probabilities; got {metric.name}, whose kind is {declared(metric, 'kind')!r}.",
             hint="Use a proper score such as 'brier'.",
-            argument="scoring",
         )
     direction = getattr(metric, "direction", "lower")
     if direction not in ("lower", "higher"):
@@ -573,7 +571,6 @@ def _metric(scoring: MetricLike) -> tuple[Metric, float]:
             f"scoring must be a metric whose lower or higher values are better; got {metric.name}, whose best value is "
             f"{direction:g}.",
             hint="Use a proper score such as 'brier', or ECC.",
-            argument="scoring",
         )
     return metric, 1.0 if direction == "lower" else -1.0
 

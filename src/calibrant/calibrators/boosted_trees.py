@@ -217,7 +217,6 @@ def _name_in(name: Any, names: list[str]) -> str:
     if str(name) not in names:
         raise InputError(
             f"features must name columns of X; got {name!r}, X has {', '.join(map(repr, names[:8]))}.",
-            argument="features",
             value=name,
         )
     return str(name)

@@ -150,7 +150,6 @@ def calibrator_for(calibrator: Any, method: str, n_classes: int) -> ScoreMap | P
         raise InputError(
             f"calibrator must accept margins: the classifier has no predict_proba; got {type(chosen).__name__}.",
             hint="Use Platt(on='score'), Isotonic() or BinningAverage().",
-            argument="calibrator",
         )
     if n_classes == 2 or chosen.takes == "classes":
         return chosen

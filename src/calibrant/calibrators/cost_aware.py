@@ -68,7 +68,7 @@ class _CostAware(LogisticMap):
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         check_eps(self.eps)
         if self.grid not in (None, "paper"):
-            raise InputError(f"grid must be None or 'paper'; got {self.grid!r}.", argument="grid", value=self.grid)
+            raise InputError(f"grid must be None or 'paper'; got {self.grid!r}.", value=self.grid)
         self._count_clipped(table, self.eps)
         cost = LinearCost() if self.cost is None else normalise_units(self.cost)
         metric = ECC(cost=cost, n_bins=self.n_bins, bins=self.bins)
@@ -404,9 +404,7 @@ class MetaCal(ModelOnFeatures):
         else:
             self.labels_ = self._relabel(rows, cost)
         if self.labels_.size != rows.code.size:
-            raise InputError(
-                f"sampler must return {rows.code.size:,} rows; got {self.labels_.size:,}.", argument="sampler"
-            )
+            raise InputError(f"sampler must return {rows.code.size:,} rows; got {self.labels_.size:,}.")
         regressor = self.regressor
         if regressor is None:
             regressor = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
@@ -433,7 +431,6 @@ class MetaCal(ModelOnFeatures):
             raise InputError(
                 f"estimator must have predict_proba; got {type(self.estimator).__name__}.",
                 hint="Wrap it in CalibratedModel.",
-                argument="estimator",
             )
         seeds = seed_sequence(self.random_state).spawn(count)
         work = (delayed(_one_model)(self.estimator, rows, seed) for seed in seeds)

@@ -218,7 +218,7 @@ def total_weight(y: Floats, weight: Floats | None) -> float:
 def check_total(name: str, total: float, least: float) -> None:
     """Refuse a fit on fewer rows than `least`."""
     if total < least:
-        raise InputError(f"y must hold at least {least:g} rows for {name}; got {total:g}.", argument="y")
+        raise InputError(f"y must hold at least {least:g} rows for {name}; got {total:g}.")
 
 
 def weighted_quantiles(values: Floats, levels: Floats, weight: Floats | None) -> Floats:
@@ -384,7 +384,7 @@ class VarianceScaling(DistributionMap):
         shift = float(np.average(z, weights=weight)) if self.shift else 0.0
         factor = float(np.sqrt(np.average((z - shift) ** 2, weights=weight)))
         if factor == 0:
-            raise InputError("y must differ from the forecasts to fit a factor; all outcomes equal them.", argument="y")
+            raise InputError("y must differ from the forecasts to fit a factor; all outcomes equal them.")
         return maps.Linear(factor, shift)
 
     @property

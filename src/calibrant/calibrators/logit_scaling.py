@@ -501,7 +501,6 @@ class PriorShift(ScoreMap):
                 raise InputError(
                     f"trained_prevalence must be None with sampling_rate; got {self.trained_prevalence!r}.",
                     hint="Pass prevalence instead of sampling_rate.",
-                    argument="trained_prevalence",
                 )
             return maps.Odds(_share("sampling_rate", self.sampling_rate, most=1.0))
         trained = table.prevalence if self.trained_prevalence is None else self.trained_prevalence

@@ -147,9 +147,7 @@ class TrainingRows:
             raise InputError(f"{type(model).__name__} needs two classes; y has one class only.", argument="y")
         weight = None if sample_weight is None else _columns.read_weights(sample_weight, column)
         if weight is not None and not weight.any():
-            raise InputError(
-                "sample_weight must be positive in some row; got zero in every row.", argument="sample_weight"
-            )
+            raise InputError("sample_weight must be positive in some row; got zero in every row.")
         fit_params, split_params = _routed(model, weight, params)
         return cls(X, y, code, label_array(names), weight, fit_params, split_params)
 
@@ -170,7 +168,7 @@ class TrainingRows:
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # ours says it
             folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(self.X, self.y, **self.split_params)]
         if not folds:
-            raise InputError("cv must give at least one fold; got none.", argument="cv", value=cv)
+            raise InputError("cv must give at least one fold; got none.", value=cv)
         return folds
 
     def _check_folds(self, folds: int) -> None:
@@ -181,7 +179,6 @@ class TrainingRows:
                 f"cv must be at most the number of training rows of the most frequent class, {counts.max()}; got "
                 f"{folds} folds.",
                 hint="Use more rows or fewer folds.",
-                argument="cv",
                 value=folds,
             )
         if counts.min() < folds:
@@ -274,9 +271,7 @@ def response_method(estimator: Any) -> str:
     for method in ("predict_proba", "decision_function"):
         if hasattr(estimator, method):
             return method
-    raise InputError(
-        f"estimator must have predict_proba or decision_function; got {type(estimator).__name__}.", argument="estimator"
-    )
+    raise InputError(f"estimator must have predict_proba or decision_function; got {type(estimator).__name__}.")
 
 
 def response(estimator: Any, X: Any, method: str, classes: NDArray[Any]) -> Floats:
@@ -304,9 +299,7 @@ def fit_on(estimator: Any, rows: TrainingRows | None) -> Any:
         try:
             check_is_fitted(estimator)
         except NotFittedError as error:
-            raise InputError(
-                "estimator must be fitted if it is frozen; got an unfitted one.", argument="estimator"
-            ) from error
+            raise InputError("estimator must be fitted if it is frozen; got an unfitted one.") from error
         return estimator
     assert rows is not None
     return clone(estimator).fit(rows.X, rows.y, **rows.fit_params)

@@ -431,7 +431,6 @@ class Multicalibrator(ModelOnFeatures):
             raise InputError(
                 "scores must be given if there is no classifier; they are missing.",
                 hint="Pass scores=model.predict_proba(X)[:, 1], or Multicalibrator(FrozenEstimator(model)).",
-                argument="scores",
             )
         validate_data(self, X, skip_check_array=True)
         outcome, score = _columns.read(y, "y"), _columns.scores(_columns.read(scores, "scores"))
@@ -504,7 +503,7 @@ class Multicalibrator(ModelOnFeatures):
         self, X: Any, y: Any, sample_weight: Any, scores: Any, cluster: Any, params: dict[str, Any]
     ) -> None:
         if scores is not None:
-            raise InputError("scores must not be given if there is a classifier; got both.", argument="scores")
+            raise InputError("scores must not be given if there is a classifier; got both.")
         rows = TrainingRows.read(self, X, y, sample_weight, params)
         self._check_classifier(rows)
         units = _cluster_codes(cluster, _columns.read(rows.y, "y"))
@@ -516,7 +515,6 @@ class Multicalibrator(ModelOnFeatures):
                 f"cv must hold out each row once if a classifier is fitted; {held_out.code.size:,} of "
                 f"{rows.code.size:,} rows are held out.",
                 hint="Wrap a fitted classifier in FrozenEstimator.",
-                argument="cv",
             )
         options = {**self.get_params(deep=False), "estimator": None, "cv": splits or self.cv}
         self.calibrator_ = Multicalibrator(**options).fit(
@@ -539,7 +537,6 @@ class Multicalibrator(ModelOnFeatures):
             raise InputError(
                 "estimator must have predict_proba; it has decision_function only.",
                 hint="Wrap it in CalibratedModel.",
-                argument="estimator",
             )
 
     def __call__(self, X: Any, scores: Column | None = None) -> Floats:
@@ -560,10 +557,10 @@ class Multicalibrator(ModelOnFeatures):
         check_is_fitted(self)
         if self.estimator is not None:
             if scores is not None:
-                raise InputError("scores must not be given if there is a classifier; got both.", argument="scores")
+                raise InputError("scores must not be given if there is a classifier; got both.")
             return np.asarray(self.calibrator_(X, response(self.estimator_, X, self._method, self.classes_)))
         if scores is None:
-            raise InputError("scores must be given, as in the fit; they are missing.", argument="scores")
+            raise InputError("scores must be given, as in the fit; they are missing.")
         column = _columns.scores(_columns.read(scores, "scores"))
         _columns.refuse_missing([column])
         validate_data(self, X, skip_check_array=True, reset=False)

@@ -215,7 +215,6 @@ def _check_all_classes(calibrator: Any, code: Ints, names: list[Any]) -> None:
             f"y must hold rows of each class for {type(calibrator).__name__}; got none of {absent!r} "
             f"({np.count_nonzero(~present)} of {len(names)} classes have no rows).",
             hint="Remove its column, or use SoftmaxTemperature or OneVsRest, which need no rows of each class.",
-            argument="y",
         )
 
 

@@ -306,7 +306,6 @@ class _Objectives:
             raise InputError(
                 f"y must lie in the support of its forecast; got {y[row]:.6g} outside (row {row}).",
                 hint="Widen such forecasts first, for example with VarianceScaling.",
-                argument="y",
                 row=row,
                 value=float(y[row]),
             )

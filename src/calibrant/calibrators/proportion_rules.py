@@ -174,10 +174,10 @@ def _target_shares(target: Mapping[Any, float] | None, code: Ints, weight: Float
     if target is None:
         return np.asarray(np.bincount(code, weights=weight, minlength=len(classes)) / weight.sum())
     if not isinstance(target, Mapping) or set(target) != set(classes):
-        raise InputError(f"target must have a share for each of {classes}; got {target!r}.", argument="target")
+        raise InputError(f"target must have a share for each of {classes}; got {target!r}.")
     share = np.array([float(target[label]) for label in classes])
     if not ((share >= 0).all() and abs(share.sum() - 1) < 1e-9):
-        raise InputError(f"target must have non-negative shares with sum 1; got {share.tolist()}.", argument="target")
+        raise InputError(f"target must have non-negative shares with sum 1; got {share.tolist()}.")
     return share
 
 
@@ -376,7 +376,7 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
         scores = _matrix(_read_scores(X))
         check_column_count(scores.shape[1] if scores.ndim == 2 else len(self.classes_), len(self.classes_))
         if by is None and self.group_rules_:
-            raise InputError("by must be given, as in the fit; it is missing.", argument="by")
+            raise InputError("by must be given, as in the fit; it is missing.")
         code = _choose(scores, self.rule_)
         columns = tuple(_columns.read(column, name, hint=GROUP_HINT) for name, column in group_columns(by).items())
         if columns:

@@ -87,6 +87,5 @@ def _resolve(calibrator: Any, known: Mapping[str, Any], bases: tuple[type, ...],
     raise InputError(
         f"calibrator must be {allowed} the names {', '.join(known)}; got {calibrator!r}.",
         hint=nearest(calibrator, list(known)).strip() if named else "",
-        argument="calibrator",
         value=calibrator,
     )

@@ -77,7 +77,6 @@ class Scorers(Mapping[str, Any]):
             raise InputError(
                 f"metric must measure probabilities of an event, points or distributions; got {measured.name}, whose "
                 f"kind is {declared(measured, 'kind')!r}.",
-                argument="metric",
                 value=metric,
             )
         return MetricScorer(measured)
@@ -191,7 +190,6 @@ def _of_distribution(metric: Any, estimator: Any, X: Any, y: Column, options: di
         raise InputError(
             f"estimator must predict distributions for {metric.name}; got {type(forecast).__name__} from its predict.",
             hint="Its predict takes return_std, or returns Gaussian, Quantiles or Samples.",
-            argument="estimator",
         )
     return float(metric(y, forecast, **options))
 

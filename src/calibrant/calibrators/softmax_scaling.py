@@ -111,7 +111,6 @@ class SoftmaxTemperature(_SoftmaxScaling):
                 "y must differ from the most probable class in some row; got none, so that the lower the temperature, "
                 "the better.",
                 hint="Use OneVsRest(), whose targets are smoothed.",
-                argument="y",
             )
         slope = temperature_slope(z, code, weight / weight.sum())
         return Softmax(np.array(slope), np.zeros(matrix.shape[1]), self.eps)

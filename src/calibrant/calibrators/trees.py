@@ -115,9 +115,7 @@ class TreeSmoothing(ModelOnFeatures):
         rates = [_counts(tree.tree_)[0] for tree in trees]
         base = np.mean([root / root.sum() for root in rates], axis=0)
         if n_classes == 2 and base[1] == 0:
-            raise InputError(
-                "sample_weight must be positive for both classes; got 0 for the second.", argument="sample_weight"
-            )
+            raise InputError("sample_weight must be positive for both classes; got 0 for the second.")
         usual = _EVENTS / float(base[1]) if n_classes == 2 else float(_EVENTS * n_classes)
         self.m_ = (usual if self.m is None else float(self.m)) if self.method == "m-estimate" else None
         curtails = self.method == "curtailment"
@@ -168,13 +166,11 @@ def fitted_trees(estimator: Any) -> list[Any]:
         raise InputError(
             f"estimator must be a decision tree or a forest of them with one target; got {inside!r}.",
             hint="For other classifiers use CalibratedModel.",
-            argument="estimator",
         )
     if len(_counts(trees[0].tree_)[0]) != len(inside.classes_):
         raise InputError(
             f"estimator must have trees that count classes; got {type(inside).__name__}.",
             hint="Use CalibratedModel.",
-            argument="estimator",
         )
     return trees
 

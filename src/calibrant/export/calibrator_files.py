@@ -70,7 +70,6 @@ def calibrator_text(calibrator: Any) -> str:
         raise InputError(
             f"calibrator must be a calibrator or a recalibrator to be saved; got {given}.",
             hint="For a model on features save its calibrator_ or recalibrator_; the model needs another format.",
-            argument="calibrator",
         )
     check_is_fitted(calibrator)
     body = {"format": FORMAT, "version": VERSION, "calibrant": __version__, **calibrator_to_dict(calibrator)}
@@ -127,9 +126,7 @@ def _read_bytes(source: Path) -> bytes:
     """Return the content of a regular file, of which no more is read than a calibrator can have."""
     if source.exists() and not source.is_file():  # before it is opened, which would wait for the writer of a pipe
         kind = "a folder" if source.is_dir() else "a device or a pipe"
-        raise InputError(
-            f"path must be a regular file; got {kind}, {source.name!r}.", argument="path", value=str(source)
-        )
+        raise InputError(f"path must be a regular file; got {kind}, {source.name!r}.", value=str(source))
     with source.open("rb") as file:
         data = file.read(_LARGEST + 1)
     if len(data) > _LARGEST:

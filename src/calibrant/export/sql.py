@@ -124,7 +124,6 @@ def no_closed_form(calibrator: Any, language: str) -> InputError:
     return InputError(
         f"calibrator must have a closed form for {language}; {type(calibrator).__name__} has none.",
         hint="Use OneVsRest or Dirichlet, or apply it in Python.",
-        argument="calibrator",
     )
 
 
@@ -164,7 +163,6 @@ def _of_classes(calibrator: Any, column: Any, columns: Any, level: float | None,
                 f"calibrator must have fewer classes for SQL; the expressions of {len(classes)} classes need more than "
                 f"{_LONGEST:,} characters.",
                 hint="Apply it in Python or by ONNX.",
-                argument="calibrator",
             )
     return expressions
 

@@ -31,7 +31,7 @@ def as_levels(level: Any) -> tuple[Floats, bool]:
     except (TypeError, ValueError):
         levels = np.array(np.nan)
     if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
-        raise InputError(f"level must lie between 0 and 1; got {level!r}.", argument="level", value=level)
+        raise InputError(f"level must lie between 0 and 1; got {level!r}.", value=level)
     return np.atleast_1d(levels), levels.ndim == 0
 
 
@@ -278,7 +278,6 @@ class Quantiles(Forecast):
             raise InputError(
                 f"levels must be one sequence of numbers between 0 and 1; got shape {np.shape(self.levels)}.",
                 hint="Pass Quantiles(levels, values), in this order.",
-                argument="levels",
             )
         levels, _ = as_levels(self.levels)
         values = _matrix(self.values, "values", "a column for each level")
@@ -287,7 +286,6 @@ class Quantiles(Forecast):
                 f"levels must increase strictly, one for each column of values; got {levels.size} levels "
                 f"({', '.join(f'{v:g}' for v in levels[:5])}{', ...' if levels.size > 5 else ''}) and "
                 f"{values.shape[1]} columns.",
-                argument="levels",
             )
         falls = np.diff(values, axis=1) < 0
         if falls.any():
@@ -296,7 +294,6 @@ class Quantiles(Forecast):
                 f"values must not decrease within a row; {int(falls.any(axis=1).sum()):,} rows cross, the first is row "
                 f"{row}.",
                 hint="Sort them (np.sort(values, axis=1)), which never makes a forecast worse.",
-                argument="values",
                 row=row,
             )
         _keep_index(self, self.values)
@@ -360,7 +357,6 @@ class Quantiles(Forecast):
                 f"level must lie between {first:g} and {last:g}, as those of the forecasts; got {levels.min():g} to "
                 f"{levels.max():g}.",
                 hint="Predict further quantiles, or use levels between these.",
-                argument="level",
                 value=level,
             )
         levels = np.clip(levels, first, last)
@@ -414,7 +410,6 @@ def _interval_columns(intervals: Any) -> dict[float, _columns.ColumnData]:
         raise InputError(
             f"intervals must be a mapping of levels to (low, high), not empty; got {intervals!r}.",
             hint="For example {0.9: (low, high)}.",
-            argument="intervals",
         )
     columns: dict[float, _columns.ColumnData] = {}
     for level, ends in intervals.items():
@@ -422,7 +417,6 @@ def _interval_columns(intervals: Any) -> dict[float, _columns.ColumnData]:
         if not isinstance(ends, (tuple, list)) or len(ends) != 2:
             raise InputError(
                 f"intervals must hold a pair (low, high) for each level; got {type(ends).__name__} for {level:g}.",
-                argument="intervals",
             )
         for quantile, column, end in zip((tail, round(1 - tail, 12)), ends, ("low", "high"), strict=True):
             columns[quantile] = _per_row(column, f"{end} of level {level:g}")
@@ -439,7 +433,6 @@ def _check_order(lower: _columns.ColumnData, upper: _columns.ColumnData) -> None
             f"{np.count_nonzero(bad):,} rows, the first is row {row} ({lower.values[row]:.6g} and "
             f"{upper.values[row]:.6g}).",
             hint="Sort the ends of each row, or check the levels.",
-            argument="intervals",
             row=row,
         )
 
@@ -559,7 +552,6 @@ class Samples(Forecast):
                 f"level must lie between {least:.4g} and {1 - least:.4g} for {self.members.shape[1]} members; got "
                 f"{levels.min():g} to {levels.max():g}.",
                 hint="Use more members, or levels between these.",
-                argument="level",
                 value=level,
             )
         found: Floats = np.quantile(self.members, levels, axis=1, method="weibull").T
@@ -634,14 +626,12 @@ class Frozen(Forecast):
             raise InputError(
                 f"distribution must be a frozen distribution of scipy.stats, such as stats.gamma(shape); got "
                 f"{self.distribution!r}.",
-                argument="distribution",
             )
         shape = np.shape(self.distribution.median())
         if len(shape) > 1 or (shape and shape != (1,) and self.rows not in (None, *shape)):
             raise InputError(
                 f"distribution must have parameters with one value per row{f' of {self.rows}' if self.rows else ''}; "
                 f"got shape {shape}.",
-                argument="distribution",
             )
         bad = ~np.isfinite(np.atleast_1d(self.distribution.median()))
         if bad.any():
@@ -649,7 +639,6 @@ class Frozen(Forecast):
             raise InputError(
                 f"distribution must exist in each row; the median of row {row} is not finite.",
                 hint="Check its parameters; scales must be positive.",
-                argument="distribution",
                 row=row,
             )
         if self.is_discrete and (np.asarray(self.distribution.median()) % 1 != 0).any():

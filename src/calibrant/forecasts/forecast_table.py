@@ -23,7 +23,6 @@ def as_forecast(forecast: Any, rows: int | None = None) -> Any:
             f"forecast must be Gaussian, Quantiles, Samples or a frozen distribution of scipy.stats; got "
             f"{type(forecast).__name__}.",
             hint="For example calibrant.regression.Gaussian(mean, sd).",
-            argument="forecast",
         )
     if rows == 0:
         raise InputError("y_true and forecast hold no rows; at least one is needed.", argument="y_true")

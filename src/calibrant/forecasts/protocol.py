@@ -183,7 +183,6 @@ class Forecast(Protocol):
         raise InputError(
             f"forecast must have a known distribution function to simulate outcomes; got {type(self).__name__}.",
             hint="Use calibrant.interval.",
-            argument="forecast",
         )
 
     def simulate(self: F, y: Floats, rng: Generator) -> tuple[Floats, F]:

@@ -50,7 +50,7 @@ class Stretched(Forecast):
 
     def __post_init__(self) -> None:
         if not 0 < self.factor < math.inf:
-            raise InputError(f"factor must be positive; got {self.factor!r}.", argument="factor", value=self.factor)
+            raise InputError(f"factor must be positive; got {self.factor!r}.", value=self.factor)
         object.__setattr__(self, "base", as_forecast(self.base))
         refuse_discrete(self.base)
 
@@ -296,7 +296,6 @@ def refuse_discrete(forecast: Any) -> None:
         raise InputError(
             "forecast must be continuous to be shifted or mapped; got a discrete distribution.",
             hint="Use QuantileRecalibrator.",
-            argument="forecast",
         )
 
 
@@ -310,5 +309,4 @@ def need_scores(forecast: Any) -> None:
         raise InputError(
             f"forecast must have a known distribution function for a map of levels; got {type(inner).__name__}.",
             hint="Use QuantileRecalibrator or VarianceScaling.",
-            argument="forecast",
         )

@@ -311,7 +311,6 @@ class Edges:
         if len(edges) < 2 or not rising:
             raise InputError(
                 f"edges must be at least two finite numbers that rise strictly; got {list(edges)}.",
-                argument="edges",
                 value=edges,
             )
         object.__setattr__(self, "edges", edges)
@@ -534,7 +533,6 @@ def choose_bins(kind: Callable[[int], AnyBins], n_bins: int | None, bins: AnyBin
         raise InputError(
             f"n_bins must not be given together with bins; got n_bins={n_bins!r} and bins={bins!r}.",
             hint="Leave out one of them.",
-            argument="n_bins",
         )
     return check_bins(bins, hint="For a number of bins use n_bins.")
 

@@ -202,7 +202,6 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
             raise InputError(
                 "target must hold 0 and 1; got probabilities, and preds holds 0 and 1.",
                 hint="Are the two swapped? The order is (preds, target), as in torchmetrics.",
-                argument="target",
             )
         rows = Rows.read(target, {"preds": preds}, missing=self.missing, outcome="target")
         if self.missing == "drop" and rows.is_empty:

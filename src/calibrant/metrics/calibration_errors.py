@@ -685,7 +685,6 @@ class CalBin(UnbinnedMetric):
             raise InputError(
                 "sample_weight must be omitted for calbin, whose windows contain whole rows; got importance weights.",
                 hint="Pass frequency for numbers of equal rows, or use calibrant.ace.",
-                argument="sample_weight",
             )
         size = int(table.size)
         if size > _MAX_ROWS:

@@ -53,7 +53,6 @@ def check_cost(cost: object) -> None:
         raise InputError(
             f"cost must be a function or an object that is called with arrays (p, a); got {cost!r}.",
             hint="Use for example LinearCost(over=1, under=5).",
-            argument="cost",
             value=cost,
         )
 
@@ -80,7 +79,6 @@ def evaluate_cost(cost: Cost, p: Floats, a: Floats) -> Floats:
         raise InputError(
             f"cost must accept arrays (p, a); it failed with: {error}.",
             hint="Use np.where instead of if, or wrap the cost in np.vectorize.",
-            argument="cost",
             value=cost,
         ) from error
 
@@ -222,7 +220,7 @@ class PowerCost(_SidedCost):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.k, Real) or not 0 < self.k < math.inf:
-            raise InputError(f"k must be a positive number; got {self.k!r}.", argument="k", value=self.k)
+            raise InputError(f"k must be a positive number; got {self.k!r}.", value=self.k)
 
     @property
     def name(self) -> str:
@@ -388,7 +386,6 @@ class StepCost(_SidedCost):
             raise InputError(
                 f"levels must be pairs (threshold, cost) with strictly increasing thresholds in (0, 1] and positive, "
                 f"non-decreasing costs; got {self.levels!r}.",
-                argument="levels",
                 value=self.levels,
             )
         object.__setattr__(self, "levels", levels)

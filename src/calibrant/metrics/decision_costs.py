@@ -83,7 +83,7 @@ class DecisionCost(UnbinnedMetric):
         bayes_threshold(self.false_positive, self.false_negative)
         given = self.threshold
         if given is not None and not (isinstance(given, Real) and 0 <= given <= 1):
-            raise InputError(f"threshold must lie in [0, 1]; got {given!r}.", argument="threshold", value=given)
+            raise InputError(f"threshold must lie in [0, 1]; got {given!r}.", value=given)
 
     @property
     def cut(self) -> float:
@@ -193,15 +193,12 @@ def _check_samples(samples: Any) -> Floats:
     if draws.ndim != 2 or 0 in draws.shape:
         raise InputError(
             f"samples must have a row for each prediction and a column for each sample; got the shape {draws.shape}.",
-            argument="samples",
         )
     bad = ~((draws >= 0) & (draws <= 1))
     if bad.any():
         row = int(np.argmax(bad.any(axis=1)))
         value = float(draws[row][bad[row]][0])
-        raise InputError(
-            f"samples must lie in [0, 1]; got {value:.6g} (row {row}).", argument="samples", row=row, value=value
-        )
+        raise InputError(f"samples must lie in [0, 1]; got {value:.6g} (row {row}).", row=row, value=value)
     return draws
 
 
@@ -308,11 +305,11 @@ def _cheapest(candidates: Floats, draws: Floats, cost: Cost) -> Floats:
     """Return the candidate of least mean cost of each row, the first of equals."""
     columns = [evaluate_cost(cost, np.repeat(q[:, None], draws.shape[1], axis=1), draws) for q in candidates.T]
     if any(column.shape != draws.shape for column in columns):
-        raise InputError("cost must return one number for each pair (p, a); got another shape.", argument="cost")
+        raise InputError("cost must return one number for each pair (p, a); got another shape.")
     total = np.column_stack([column.sum(axis=1) for column in columns])
     total = np.where(np.isnan(total), np.inf, total)  # NaN is never the minimum
     if not np.isfinite(total).any(axis=1).all():
-        raise InputError("cost must be finite for some prediction; got infinity or NaN for all.", argument="cost")
+        raise InputError("cost must be finite for some prediction; got infinity or NaN for all.")
     return _take_column(candidates, total.argmin(axis=1))
 
 

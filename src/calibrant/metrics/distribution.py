@@ -157,14 +157,13 @@ def coverage_levels(forecast: Any, levels: Sequence[float] | None) -> Floats:
     """Return the levels of central intervals that are measured; an error if there are none."""
     wanted = None if levels is None else as_levels(levels)[0]
     if wanted is not None and not wanted.size:
-        raise InputError("levels must hold at least one number between 0 and 1; got none.", argument="levels")
+        raise InputError("levels must hold at least one number between 0 and 1; got none.")
     found: Floats = forecast.interval_levels(wanted)
     if not found.size:
         raise InputError(
             "forecast must hold two quantiles that are the ends of a central interval; got "
             f"levels {', '.join(f'{level:g}' for level in forecast.known_levels)}.",
             hint="Pass levels=, or predict quantiles in pairs such as 0.05 and 0.95.",
-            argument="forecast",
         )
     return found
 
@@ -262,7 +261,7 @@ def read_pit(u: Column) -> tuple[Floats, tuple[Note, ...]]:
     column = _columns.scores(_columns.read(u, "u", hint="Pass one column of PIT values."))
     _columns.refuse_missing([column])
     if not len(column):
-        raise InputError("u must hold at least one value; got none.", argument="u")
+        raise InputError("u must hold at least one value; got none.")
     ends = int(np.count_nonzero((column.values < NEAREST) | (column.values == 1)))
     text = "PIT values within 2^-54 of 0 or 1: {count}. The forecasts give these outcomes almost no probability."
     return column.values, join_notes(column.notes, [Note("pit_at_end", ends, text)] * (ends > 0))

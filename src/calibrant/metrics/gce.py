@@ -95,7 +95,6 @@ def _part(name: object, role: str, *, settings: bool) -> Any:
     raise InputError(
         f"spec must name parts of Calibrant for {role}; got {name!r}.",
         hint="Rebuild a metric that has parts of your own from these parts.",
-        argument="spec",
         value=name,
     )
 
@@ -576,7 +575,6 @@ class GCE(_Immutable):
             raise InputError(
                 f"spec must be the specification of a GCE; got {spec!r} ({type(error).__name__}: {error}).",
                 hint="Pass metric.spec.",
-                argument="spec",
                 value=spec,
             ) from error
 

@@ -337,7 +337,7 @@ class CostLoss:
         if costs.shape != predicted.shape or not (np.isfinite(costs) & (costs >= 0)).all():
             raise wrong_value("cost", "must return one finite number that is not negative for each pair (p, a)", costs)
         if np.any(np.asarray(self.cost(actual, actual)) != 0):
-            raise InputError("cost must be 0 where p equals a; got another value.", argument="cost")
+            raise InputError("cost must be 0 where p equals a; got another value.")
         return costs
 
     @property

@@ -96,7 +96,7 @@ def mean_within_error(partition: Partition, error: EstimationError = variance) -
 
 def _errors(partition: Partition, error: EstimationError) -> Floats:
     if not len(partition):
-        raise InputError("partition must have at least one bin; got none.", argument="partition")
+        raise InputError("partition must have at least one bin; got none.")
     return error(partition.k, partition.n, partition.rate)
 
 
@@ -137,7 +137,7 @@ class OptimalBins:
     def __post_init__(self) -> None:
         PAVABC(self.n_min, self.n_max)  # raises for invalid limits
         if self.n_min is None:
-            raise InputError("n_min must be a number; got None.", argument="n_min")
+            raise InputError("n_min must be a number; got None.")
         check_callable("error", self.error)
 
     def __call__(self, table: ScoreTable) -> Partition:
@@ -154,7 +154,7 @@ class OptimalBins:
         """
         m = len(table)
         if not m:
-            raise InputError("table must have at least one row; got none.", argument="table")
+            raise InputError("table must have at least one row; got none.")
         n, k = (np.concatenate([[0], np.cumsum(counts)]) for counts in (table.n, table.k))
         n_exact, k_exact = n.astype(object), k.astype(object)  # products of Python's integers never overflow
         best = np.full((m + 1, m + 1), np.inf)  # best[i, j]: least cost up to j with last bin i..j

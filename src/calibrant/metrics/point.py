@@ -184,7 +184,6 @@ class MeanQuotient(PointMetric):
                 f"y_true must not be 0 in a quotient; got 0 in {np.count_nonzero(~good):,} rows (the first is row "
                 f"{row}).",
                 hint=hint,
-                argument="y_true",
                 row=row,
                 value=0.0,
             )
@@ -283,7 +282,7 @@ class RelativeMSE(PointMetric):
     def value(self, table: MeanTable) -> float:
         spread = variance(table)
         if spread == 0:
-            raise InputError("y_true must hold different outcomes; all are equal.", hint="Use mse.", argument="y_true")
+            raise InputError("y_true must hold different outcomes; all are equal.", hint="Use mse.")
         return MSE().value(table) / spread
 
 
@@ -453,7 +452,7 @@ def isotonic_means(merged: MeanTable) -> Floats:
 
 def _check_share(share: float) -> None:
     if not (is_number(share) and 0 < share <= 1):
-        raise InputError(f"share must lie in (0, 1]; got {share!r}.", argument="share", value=share)
+        raise InputError(f"share must lie in (0, 1]; got {share!r}.", value=share)
 
 
 @dataclass(frozen=True, eq=False)

@@ -277,7 +277,6 @@ def paid_by_row(cost: Cost, p: Floats, y: Floats) -> Floats:
     if found.shape != p.shape:
         raise InputError(
             f"cost must return a number for each row; got an array of shape {found.shape} for rows of shape {p.shape}.",
-            argument="cost",
             value=cost,
         )
     return found

@@ -181,7 +181,6 @@ def as_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike], kind: s
             raise InputError(
                 f"metrics must measure forecasts of kind {kind!r}; got {metric.name}, whose kind is {own!r}.",
                 hint=f"Metrics of this kind are {', '.join(metric_names(str(kind)))}.",
-                argument="metrics",
                 value=metric.name,
             )
     return found
@@ -192,7 +191,6 @@ def _named_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike]) -> 
         raise InputError(
             f"metrics must be a list of metrics or a mapping of names to metrics, not empty; got {metrics!r}.",
             hint='For example ["ece", cb.brier] or {"ECE": cb.ECE()}.',
-            argument="metrics",
             value=metrics,
         )
     if isinstance(metrics, Mapping):
@@ -203,7 +201,6 @@ def _named_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike]) -> 
         raise InputError(
             f"metrics must have distinct names; got {', '.join(metric.name for metric in objects)}.",
             hint="Pass a mapping of names to metrics.",
-            argument="metrics",
             value=metrics,
         )
     return named
@@ -238,12 +235,9 @@ def from_spec(spec: Mapping[str, Any]) -> GCE | UnbinnedMetric:
         raise InputError(
             f"spec must name one of the metrics {', '.join(METRICS)}; got {spec.get('name')!r}.",
             hint=nearest(str(spec.get("name")), list(METRICS)).strip(),
-            argument="spec",
             value=spec,
         )
     try:
         return METRICS[spec["name"]](**settings)
     except TypeError as error:
-        raise InputError(
-            f"spec must hold settings of {spec['name']}; got {settings}.", argument="spec", value=spec
-        ) from error
+        raise InputError(f"spec must hold settings of {spec['name']}; got {settings}.", value=spec) from error

@@ -273,7 +273,7 @@ class LocalRegression:
         if not (is_number(self.span) and 0 < self.span <= 1):
             raise wrong_value("span", "must be above 0 and at most 1", self.span)
         if self.degree not in (1, 2):
-            raise InputError(f"degree must be 1 or 2; got {self.degree!r}.", argument="degree", value=self.degree)
+            raise InputError(f"degree must be 1 or 2; got {self.degree!r}.", value=self.degree)
 
     def weights(self, table: ScoreTable, at: Floats) -> Floats:
         """Return for each point the numbers by which the events of each score are multiplied and added up.

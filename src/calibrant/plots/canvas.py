@@ -107,7 +107,6 @@ def panels(
             raise InputError(
                 "ax must belong to a grid, because this diagram has several panels; got axes without a grid.",
                 hint="Create ax with plt.subplots(), or pass fig.",
-                argument="ax",
             )
         ax.set_axis_off()
         return ax.figure, place.subgridspec(**shape)
@@ -127,7 +126,7 @@ def check_place(ax: Axes | None, fig: FigureBase | None) -> None:
     if ax is not None and fig is not None:
         raise InputError("ax and fig must not be given together; got both.", hint="Pass one of them.", argument="ax")
     if ax is not None and ax.name != "rectilinear":
-        raise InputError(f"ax must be rectilinear axes; got {ax.name} axes.", argument="ax")
+        raise InputError(f"ax must be rectilinear axes; got {ax.name} axes.")
 
 
 def single_axes(ax: Axes | None, fig: FigureBase | None, size: tuple[float, float] = (6.4, 4.8)) -> Axes:

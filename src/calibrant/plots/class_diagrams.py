@@ -31,7 +31,7 @@ def _of_kind(evaluation: Evaluation, diagram: str, **options: Any) -> Any:
     make = getattr(KINDS[evaluation.kind].figures, diagram, None)
     if make is None:
         kinds = " or ".join(repr(name) for name, kind in KINDS.items() if hasattr(kind.figures, diagram))
-        raise InputError(f"evaluation must be of kind {kinds}; got {evaluation.kind!r}.", argument="evaluation")
+        raise InputError(f"evaluation must be of kind {kinds}; got {evaluation.kind!r}.")
     return make(evaluation, **options)
 
 

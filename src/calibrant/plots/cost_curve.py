@@ -132,7 +132,7 @@ class CostDisplay(ScoreDisplay):
         level = check_share("confidence_level", confidence_level)
         asked = np.sort(np.asarray(ratios, dtype=np.float64))
         if asked.ndim != 1 or not asked.size or not ((asked > 0) & np.isfinite(asked)).all():
-            raise InputError("ratios must be positive and finite, at least one.", argument="ratios", value=ratios)
+            raise InputError("ratios must be positive and finite, at least one.", value=ratios)
         family = _family(cost) if is_dataclass(cost) and not isinstance(cost, type) else cost
 
         def metric(over: float, under: float) -> GCE:
@@ -244,7 +244,6 @@ def _family(cost: Cost) -> Callable[..., Cost]:
         raise InputError(
             f"cost must have the unit costs over and under; got {cost!r}.",
             hint="Pass cost=, a function of over and under that returns a cost.",
-            argument="cost",
         )
     kind: Any = type(cost)
     return partial(kind, **{name: getattr(cost, name) for name in settings - {"over", "under"}})

@@ -65,7 +65,7 @@ class CalibrationCurveDisplay(ScoreDisplay):
 
     def __post_init__(self) -> None:
         if not isinstance(self.curves, Mapping) or not self.curves:
-            raise InputError("curves must be a mapping with at least one curve; got none.", argument="curves")
+            raise InputError("curves must be a mapping with at least one curve; got none.")
         self.curves = dict(zip(display_names(self.curves), self.curves.values(), strict=True))
 
     @classmethod
@@ -111,7 +111,6 @@ class CalibrationCurveDisplay(ScoreDisplay):
             raise InputError(
                 f"method must be one method with several models; got {methods}.",
                 hint="Draw several models by one method, or one model by several.",
-                argument="method",
             )
         options = {"cluster": cluster, **rows}
         curves = {
@@ -236,7 +235,7 @@ def _label(curve: Curve) -> str:
 
 def _fit(method: str, y_true: Any, y_prob: Any, options: Mapping[str, Any], level: float) -> Curve:
     if method not in _METHODS:
-        raise InputError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.", argument="method")
+        raise InputError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.")
     if method == "belt":
         return calibration_belt(y_true, y_prob, levels=sorted({0.8, level}), **options)
     return calibration_curve(y_true, y_prob, method=method, confidence_level=level, **options)  # type: ignore[arg-type]

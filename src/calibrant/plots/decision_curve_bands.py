@@ -67,7 +67,6 @@ class DecisionCurveDisplay(ScoreDisplay):
             raise InputError(
                 f"curve must be a DecisionCurve; got {type(self.curve).__name__}.",
                 hint="Pass the result of calibrant.decision_curve(y_true, y_prob).",
-                argument="curve",
             )
 
     @classmethod

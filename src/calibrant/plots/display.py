@@ -249,7 +249,7 @@ def save(display: Display, path: str | PathLike[str], *, dpi: float = 150) -> No
     """
     kind = Path(path).suffix.lower()
     if kind not in (".svg", ".png", ".pdf"):
-        raise InputError(f"path must end in .svg, .png or .pdf; got {str(path)!r}.", argument="path")
+        raise InputError(f"path must end in .svg, .png or .pdf; got {str(path)!r}.")
     if kind == ".svg":
         write_file(path, svg(display))
         return
@@ -304,7 +304,7 @@ def _drawn_figure(display: Display) -> Figure:
 def _whole(display: Display) -> Figure:
     figure = getattr(display, "figure_", None)
     if figure is None:
-        raise InputError("display must be drawn.", hint="Call its plot() first.", argument="display")
+        raise InputError("display must be drawn.", hint="Call its plot() first.")
     while isinstance(figure, SubFigure):
         figure = figure.figure
     assert isinstance(figure, Figure)
@@ -318,7 +318,6 @@ def predict_event(estimator: Any, X: Any, pos_label: object = None) -> Any:
         raise InputError(
             f"estimator must have predict_proba; got {type(estimator).__name__}.",
             hint="Pass a classifier with predict_proba, or its probabilities to from_predictions.",
-            argument="estimator",
         )
     columns = np.asarray(predict(X))
     classes = list(getattr(estimator, "classes_", range(columns.shape[-1])))
@@ -327,10 +326,9 @@ def predict_event(estimator: Any, X: Any, pos_label: object = None) -> Any:
             f"estimator must predict two classes; got probabilities of shape {columns.shape}.",
             hint="For several classes pass one class against the rest, or calibrant.top_label(y, proba), to "
             "from_predictions.",
-            argument="estimator",
         )
     if pos_label is not None and pos_label not in classes:
-        raise InputError(f"pos_label must be one of the classes {classes}; got {pos_label!r}.", argument="pos_label")
+        raise InputError(f"pos_label must be one of the classes {classes}; got {pos_label!r}.")
     return columns[:, 1 if pos_label is None else classes.index(pos_label)]
 
 
@@ -349,7 +347,7 @@ def predict_scores(estimator: Any, X: Any, options: dict[str, Any], *, several: 
     """
     if isinstance(estimator, Mapping) and (not several or not estimator):
         need = "one estimator, or a mapping with at least one" if several else "one estimator"
-        raise InputError(f"estimator must be {need}; got a mapping of {len(estimator)}.", argument="estimator")
+        raise InputError(f"estimator must be {need}; got a mapping of {len(estimator)}.")
     first = next(iter(estimator.values())) if isinstance(estimator, Mapping) else estimator
     event = event_label(first, options.get("pos_label"))
     if event is not None:
@@ -371,7 +369,7 @@ def display_names(names: Iterable[object]) -> list[str]:
     found = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name)) for name in names]
     twice = [text for text, count in Counter(found).items() if count > 1]
     if twice:
-        raise InputError(f"names must be unique; got {twice[0]!r} more than once.", argument="names", value=found)
+        raise InputError(f"names must be unique; got {twice[0]!r} more than once.", value=found)
     return found
 
 
@@ -384,7 +382,7 @@ def read_tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str 
     """Return a table per model, of one column of predictions or of a mapping of them."""
     if isinstance(y_true, Mapping):
         if y_prob is not None:
-            raise InputError("y_prob must be omitted with tables; got both.", argument="y_prob")
+            raise InputError("y_prob must be omitted with tables; got both.")
         found = [read_score_table(table, None, rows) for table in y_true.values()]
         names = display_names(y_true)
     elif isinstance(y_prob, Mapping):
@@ -393,7 +391,7 @@ def read_tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str 
     else:
         found, names = [read_score_table(y_true, y_prob, rows)], [default]
     if not found:
-        raise InputError("y_prob must have predictions of at least one model; got an empty mapping.", argument="y_prob")
+        raise InputError("y_prob must have predictions of at least one model; got an empty mapping.")
     return dict(zip(names, found, strict=True))
 
 
@@ -408,7 +406,7 @@ def named_results(breakdown: Any, default: str = "model") -> dict[str, Any]:
     """Return one result, or a mapping of them, as a mapping with unique names."""
     results = breakdown if isinstance(breakdown, Mapping) else {default: breakdown}
     if not results:
-        raise InputError("breakdown must have at least one result; got an empty mapping.", argument="breakdown")
+        raise InputError("breakdown must have at least one result; got an empty mapping.")
     for each in results.values():
         result_table(each)
     return dict(zip(display_names(results), results.values(), strict=True))

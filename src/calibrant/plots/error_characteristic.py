@@ -140,9 +140,9 @@ class RECDisplay(AxesDisplay):
         """
         several = curve if isinstance(curve, Mapping) else {"model": curve}
         if not several or not all(isinstance(each, RECCurve) for each in several.values()):
-            raise InputError(f"curve must be a RECCurve or a mapping of them; got {curve!r}.", argument="curve")
+            raise InputError(f"curve must be a RECCurve or a mapping of them; got {curve!r}.")
         if len({each.loss for each in several.values()}) > 1:
-            raise InputError("curve must hold curves of one kind of error; got absolute and squared.", argument="curve")
+            raise InputError("curve must hold curves of one kind of error; got absolute and squared.")
         return cls(dict(zip(display_names(several), several.values(), strict=True))).plot(ax=ax, fig=fig)
 
     @property

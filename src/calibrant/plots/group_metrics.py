@@ -204,7 +204,7 @@ class GroupDisplay(ScoreDisplay):
             This display; artists are attributes that end in ``_``.
         """
         if along not in (None, "x", "y"):
-            raise InputError(f"along must be 'x' or 'y'; got {along!r}.", argument="along", value=along)
+            raise InputError(f"along must be 'x' or 'y'; got {along!r}.", value=along)
         upright = (along or self._usual()) == "y"
         lines = self.lines
         self.ax_ = ax = canvas.single_axes(ax, fig, (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0))

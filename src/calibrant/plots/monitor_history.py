@@ -74,7 +74,7 @@ class MonitorDisplay(Display):
         MonitorDisplay
         """
         if not len(history):
-            raise InputError("history must have at least one window to be drawn; got none.", argument="history")
+            raise InputError("history must have at least one window to be drawn; got none.")
         return cls(history)
 
     def plot(self, *, fig: FigureBase | None = None) -> Self:

@@ -168,7 +168,7 @@ class NullDisplay(ScoreDisplay):
     def _counts(self) -> tuple[Any, Any]:
         values = self.null.replicates[np.isfinite(self.null.replicates)]
         if not values.size:
-            raise InputError("null must have finite replicates; got none.", argument="null")
+            raise InputError("null must have finite replicates; got none.")
         low, high = float(values.min()), float(values.max())
         if high - low <= 1e-12 * max(abs(low), abs(high), 1e-300):  # all equal: one narrow bar
             reach = max(abs(low), abs(self.null.value), 1.0) * 0.01

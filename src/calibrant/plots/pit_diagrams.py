@@ -280,7 +280,7 @@ class CoverageDisplay(AxesDisplay):
         """
         several = forecast if isinstance(forecast, Mapping) else {"forecast": forecast}
         if not several:
-            raise InputError("forecast must have at least one forecast; got an empty mapping.", argument="forecast")
+            raise InputError("forecast must have at least one forecast; got an empty mapping.")
         names = display_names(several)
         u = [pit(y_true, each, random_state=random_state) for each in several.values()]
         level = check_share("confidence_level", confidence_level)

@@ -42,7 +42,7 @@ class Axis:
         logit axis also ends above the largest value below 1.
         """
         if scale not in ("linear", "log", "logit"):
-            raise InputError(f"scale must be 'linear', 'log' or 'logit'; got {scale!r}.", argument="scale", value=scale)
+            raise InputError(f"scale must be 'linear', 'log' or 'logit'; got {scale!r}.", value=scale)
         if limit is not None and not 0 < limit <= 1:
             raise InputError(f"{name} must lie in (0, 1]; got {limit!r}.", argument=name, value=limit)
         limit = None if limit == 1 else limit

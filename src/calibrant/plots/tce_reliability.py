@@ -105,13 +105,11 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
             raise InputError(
                 f"breakdown must be of a metric whose loss tests scores, such as TCE; got {self.breakdown.metric}.",
                 hint="Pass the Breakdown of cb.TCE(), or use ReliabilityDisplay.",
-                argument="breakdown",
             )
         if len(self.breakdown.partition) > MAX_BINS:
             raise InputError(
                 f"breakdown must have at most {MAX_BINS:,} bins; got {len(self.breakdown.partition):,}.",
                 hint="Use larger bins, such as PAVABC() or Quantile(100).",
-                argument="breakdown",
             )
 
     @classmethod

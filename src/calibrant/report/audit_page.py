@@ -21,7 +21,6 @@ def check_same_rows(evaluation: Evaluation, audit: Any) -> Audit:
         raise InputError(
             f"audit must be an Audit; got {type(audit).__name__}.",
             hint="Pass the result of cb.audit(y, forecast, features).",
-            argument="audit",
         )
     facts = {"kind": audit.kind, "number of rows": audit.n_rows}
     facts |= {"mean forecast": audit.predicted, "mean outcome": audit.observed}
@@ -32,7 +31,6 @@ def check_same_rows(evaluation: Evaluation, audit: Any) -> Audit:
         raise InputError(
             f"audit must be of the same rows and the same forecast as the evaluation; got another {different}.",
             hint="Audit the rows that were evaluated, with the same forecast, weights and missing=.",
-            argument="audit",
         )
     return audit
 

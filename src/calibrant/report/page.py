@@ -59,7 +59,7 @@ def page(
         nothing and to run this script only.
     """
     if not models:
-        raise InputError("models must have at least one evaluation; got an empty mapping.", argument="models")
+        raise InputError("models must have at least one evaluation; got an empty mapping.")
     rows, controls = commands or {}, sliders(models)
     sections = [_model(name, f"m{i}", e, rows.get(name, EXAMPLE_ROWS)) for i, (name, e) in enumerate(models.items())]
     specifications = {name: evaluation.settings.to_dict() for name, evaluation in models.items()}

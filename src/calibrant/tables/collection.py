@@ -48,7 +48,6 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
             if not (isinstance(key, tuple) and len(key) == 2 and isinstance(table, ScoreTable)):
                 raise InputError(
                     f"tables must map (model, group) to ScoreTable; got {key!r}: {type(table).__name__}.",
-                    argument="tables",
                 )
         self._tables: dict[tuple[str, Any], ScoreTable] = dict(tables)
         self.by = by

@@ -138,14 +138,11 @@ class MeanTable:
                 raise InputError(
                     f"sample_weight must have a finite squared sum; got the sum {weight.sum():.6g}.",
                     hint="Divide the weights by a constant.",
-                    argument="sample_weight",
                 )
             return cls(p, weight, y, nothing, weight**2, *about)
         if weight.sum() > _MOST:
             total = float(weight.sum())
-            raise InputError(
-                f"frequency must add up to at most 2**53; got the sum {total:.6g}.", argument="frequency", value=total
-            )
+            raise InputError(f"frequency must add up to at most 2**53; got the sum {total:.6g}.", value=total)
         return cls(p, weight.astype(np.int64), y, nothing, None, *about)
 
     @classmethod
@@ -408,7 +405,6 @@ class MeanTable:
             raise InputError(
                 f"f must return a finite number for each of {len(self):,} predictions; got an array of shape "
                 f"{moved.shape}{'' if np.isfinite(moved).all() else ' with other values'}.",
-                argument="f",
             )
         return MeanTable(moved, self.n, self.mean, self.m2, self.w2, self.notes, self.n_in, self.n_dropped, self.single)
 

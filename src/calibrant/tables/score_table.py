@@ -838,7 +838,7 @@ class Partition:
         """
         inner = np.asarray(cuts)
         if inner.size and inner.dtype.kind not in "iu":
-            raise InputError(f"cuts must be whole numbers; got type {inner.dtype}.", argument="cuts", value=cuts)
+            raise InputError(f"cuts must be whole numbers; got type {inner.dtype}.", value=cuts)
         bounds = np.empty(inner.size + 2, dtype=np.int64)
         bounds[0], bounds[1:-1], bounds[-1] = 0, inner, len(table)
         sizes = bounds[1:] - bounds[:-1]
@@ -886,10 +886,9 @@ class Partition:
         if values.shape != (len(table),):
             raise InputError(
                 f"labels must have one value for each of the {len(table):,} distinct scores; got shape {values.shape}.",
-                argument="labels",
             )
         if (values[1:] < values[:-1]).any():
-            raise InputError("labels must not decrease from one score to the next.", argument="labels")
+            raise InputError("labels must not decrease from one score to the next.")
         return cls.from_cuts(table, np.flatnonzero(values[1:] != values[:-1]) + 1)
 
     def __len__(self) -> int:

@@ -288,7 +288,7 @@ def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
     except UnicodeDecodeError as error:
         raise InputError(f"{name} is damaged: a name of a column is not text.", hint="Count the rows again.") from error
     if not is_table:
-        raise InputError(f"frame must be an Arrow table; got {type(frame).__name__}.", argument="frame")
+        raise InputError(f"frame must be an Arrow table; got {type(frame).__name__}.")
     about = _about(frame.schema.metadata or {}, name)
     if type(about.get("version")) is not int or about["version"] not in _READABLE:
         raise InputError(f"{name} must have a format up to {_VERSION}; got {about.get('version')!r}.")
@@ -356,9 +356,9 @@ def from_parquet(path: str | PathLike[str]) -> ScoreTable:
 
     name = check_path(path).name
     if Path(path).is_dir():
-        raise InputError(f"path must be a file; got the folder {name!r}.", argument="path")
+        raise InputError(f"path must be a file; got the folder {name!r}.")
     if Path(path).exists() and not Path(path).is_file():
-        raise InputError(f"path must be a regular file; got a device or a pipe, {name!r}.", argument="path")
+        raise InputError(f"path must be a regular file; got a device or a pipe, {name!r}.")
     try:
         with arrow.OSFile(str(path)) as stream:  # opened once: another process may replace the file meanwhile
             frame = pq.read_table(stream, page_checksum_verification=False)
