@@ -497,8 +497,8 @@ class AutoCalibrator(models.ModelOnFeatures):
         return inner
 
     def _rank(self, held_out: "_HeldOut", metric: Metric, sign: float) -> Ranking:
-        rows = held_out.rows_of_metric(metric)
-        paired, tables = PairedRows.read(rows.y, rows.columns, cluster=rows.cluster, sample_weight=rows.weight)
+        y, columns, cluster, weight = held_out.rows_of_metric(metric)
+        paired, tables = PairedRows.read(y, columns, cluster=cluster, sample_weight=weight)
         seed = seed_sequence(self.random_state)
         replicates = paired_replicates(paired, [metric], n_resamples=self.n_resamples, seed=seed, show=self.progress)
         draws = replicates[:, :, 0]
@@ -512,19 +512,17 @@ class AutoCalibrator(models.ModelOnFeatures):
         for i, name in enumerate(held_out.proba):
             around = limits = (math.nan, math.nan)
             if math.isfinite(values[i]):
-                around = self._interval(metric, rows, i, float(values[i]), draws[:, i])
+                around = _limits(float(values[i]), draws[:, i], self.confidence_level)
+                if held_out.n_classes == 2 or metric != LogLoss():  # for several classes there is no table of its rows
+                    sample = TableSample(*read_rows(y, columns[i], cluster, {"sample_weight": weight}))
+                    around = self._interval(metric, sample)
             if i:
                 limits = _limits(float(gains[i]), drawn[:, i], self.confidence_level)
             bias = held_out.bias(name)
             ranked.append(Candidate(name, float(values[i]), *around, float(gains[i]), *limits, pvalues[i], *bias))
         return Ranking.choose(ranked, metric, level=self.confidence_level, alpha=self.alpha, failed=held_out.failed)
 
-    def _interval(
-        self, metric: Metric, rows: "_RowsOfMetric", place: int, value: float, draws: Floats
-    ) -> tuple[float, float]:
-        if rows.own_class:
-            return _limits(value, draws, self.confidence_level)
-        sample = TableSample(*read_rows(rows.y, rows.columns[place], rows.cluster, {"sample_weight": rows.weight}))
+    def _interval(self, metric: Metric, sample: TableSample) -> tuple[float, float]:
         options = {"seed": seed_sequence(self.random_state), "n_resamples": self.n_resamples, "show": self.progress}
         estimated = interval_from_replicates(bootstrap_metric(metric, sample, **options), self.confidence_level)
         return estimated.low, estimated.high
@@ -576,17 +574,6 @@ def _metric(scoring: MetricLike) -> tuple[Metric, float]:
 
 
 @dataclass(frozen=True)
-class _RowsOfMetric:
-    """Outcomes, the scores of each candidate, clusters and weights that a metric is computed from."""
-
-    y: Ints
-    columns: list[Floats]
-    cluster: Any
-    weight: Floats | None
-    own_class: bool = False
-
-
-@dataclass(frozen=True)
 class _HeldOut:
     """Probabilities of rows by candidates that were fitted without them, with the outcomes of the rows."""
 
@@ -597,7 +584,7 @@ class _HeldOut:
     cluster: Any
     weight: Floats | None
 
-    def rows_of_metric(self, metric: Metric) -> _RowsOfMetric:
+    def rows_of_metric(self, metric: Metric) -> tuple[Ints, list[Floats], Any, Floats | None]:
         """Return the rows that the metric is computed from.
 
         Two classes: the scores of the second. More: those of all classes, each against the rest, rows resampled whole;
@@ -605,13 +592,13 @@ class _HeldOut:
         """
         code, proba, count = self.code, self.proba.values(), self.n_classes
         if count == 2:
-            return _RowsOfMetric(code, [p[:, 1] for p in proba], self.cluster, self.weight)
+            return code, [p[:, 1] for p in proba], self.cluster, self.weight
         if metric == LogLoss():
             columns = [p[np.arange(code.size), code] for p in proba]
-            return _RowsOfMetric(np.ones_like(code), columns, self.cluster, self.weight, own_class=True)
+            return np.ones_like(code), columns, self.cluster, self.weight
         cluster = np.repeat(np.arange(code.size) if self.cluster is None else self.cluster, count)
         weight = None if self.weight is None else np.repeat(self.weight, count)
-        return _RowsOfMetric(self._outcomes().astype(np.int64).ravel(), [p.ravel() for p in proba], cluster, weight)
+        return self._outcomes().astype(np.int64).ravel(), [p.ravel() for p in proba], cluster, weight
 
     def _outcomes(self) -> Bools:
         """Return whether each row has each class."""

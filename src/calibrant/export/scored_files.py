@@ -4,7 +4,7 @@ import csv
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -166,20 +166,37 @@ def _csv(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterato
     first = 0
     while some := list(islice(every, _BATCH)):
         cells = {score: [row[score].strip() for row in some] for score in scores}
-        yield _Batch(some, [_from_text(cells[score], f"{score} in {file.name}", first) for score in scores])
+        yield _Batch(some, [_numbers(cells[score], _text_number, f"{score} in {file.name}", first) for score in scores])
         first += len(some)
 
 
-def _from_text(cells: list[str], name: str, first: int) -> _columns.ColumnData:
-    values, missing = np.zeros(len(cells)), np.zeros(len(cells), dtype=bool)
-    for row, text in enumerate(cells):
-        if text in _columns.NULLS:
-            missing[row] = True
-        elif (number := parse_number(text)) is not None:
-            values[row] = number
-        else:
-            raise _no_number(name, first + row, text)
-    return _columns.ColumnData(name, values, missing, first_row=first)
+def _numbers(cells: list[Any], read: Callable[[Any], float | None], name: str, first: int) -> _columns.ColumnData:
+    """Read cells as numbers; `read` returns NaN for a missing cell and None for one that holds no number."""
+    values = np.zeros(len(cells))
+    for row, cell in enumerate(cells):
+        number = read(cell)
+        if number is None:
+            raise InputError(
+                f"{name} must hold numbers; row {first + row} is {str(cell)[:40]!r}.",
+                argument=name,
+                row=first + row,
+                value=cell,
+            )
+        values[row] = number
+    missing = np.isnan(values)
+    return _columns.ColumnData(name, np.where(missing, 0.0, values), missing, first_row=first)
+
+
+def _text_number(cell: str) -> float | None:
+    """Read a cell of CSV."""
+    return math.nan if cell in _columns.NULLS else parse_number(cell)
+
+
+def _json_number(cell: Any) -> float | None:
+    """Read a value of JSON."""
+    if cell is None:
+        return math.nan
+    return cell if isinstance(cell, (int, float)) and not isinstance(cell, bool) else None
 
 
 def _json(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterator[_Batch]:
@@ -193,7 +210,7 @@ def _json(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterat
             if score not in seen:
                 raise no_column(score, list(some[0]), file.name)
         cells = {score: [row.get(score) for row in some] for score in scores}
-        columns = [_from_json(cells[score], f"{score} in {file.name}", first) for score in scores]
+        columns = [_numbers(cells[score], _json_number, f"{score} in {file.name}", first) for score in scores]
         yield _Batch(some, columns, [line for _, line in read])
         first += len(some)
 
@@ -206,22 +223,6 @@ def _objects(file: File, names: tuple[str, ...]) -> Iterator[tuple[dict[str, Any
             if not row.keys().isdisjoint(names):
                 _check_names(file, list(row), (), names)
             yield row, line.decode("utf-8").strip()
-
-
-def _from_json(cells: list[Any], name: str, first: int) -> _columns.ColumnData:
-    values, missing = np.zeros(len(cells)), np.zeros(len(cells), dtype=bool)
-    for row, cell in enumerate(cells):
-        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-            missing[row] = True
-        elif isinstance(cell, (int, float)) and not isinstance(cell, bool):
-            values[row] = cell
-        else:
-            raise _no_number(name, first + row, cell)
-    return _columns.ColumnData(name, values, missing, first_row=first)
-
-
-def _no_number(name: str, row: int, cell: object) -> InputError:
-    return InputError(f"{name} must hold numbers; row {row} is {str(cell)[:40]!r}.", argument=name, row=row, value=cell)
 
 
 def _calibrate(calibrator: Any, batch: _Batch, file: str) -> Floats:

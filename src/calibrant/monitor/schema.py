@@ -5,6 +5,7 @@ Each column checks the values that it reads: a database can be edited by hand or
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -19,7 +20,6 @@ from calibrant.monitor.time_windows import DAY, LAST_YEAR, read_time
 _LARGEST = 2**63 - 1
 # A window may end after the last time that is accepted.
 _FIRST_TIME, _LAST_TIME = read_time(datetime(1, 1, 1)), read_time(datetime(LAST_YEAR, 12, 31)) + 366 * DAY
-_HEX = frozenset("0123456789abcdef")
 
 
 class StoreError(OSError):
@@ -57,8 +57,8 @@ def _reals(words: str, low: float, high: float) -> Rule:
     return Rule(words, lambda value: type(value) is float and low <= value <= high, _to_float)
 
 
-def _texts(words: str, holds: Callable[[str], bool] = lambda value: True) -> Rule:
-    return Rule(words, lambda value: isinstance(value, str) and holds(value), lambda value: value)
+def _texts(words: str, holds: Callable[[str], Any] = lambda value: True) -> Rule:
+    return Rule(words, lambda value: isinstance(value, str) and bool(holds(value)), lambda value: value)
 
 
 def _to_integer(value: Any) -> Any:
@@ -101,10 +101,6 @@ def _is_stream(key: str) -> bool:
     return any(_is_label(key[6:at]) and _is_label(key[at + 4 :]) for at in cuts)
 
 
-def _is_digest(value: str) -> bool:
-    return len(value) == 64 and set(value) <= _HEX
-
-
 _FINITE = 1.7976931348623157e308
 RULES = {
     "count": _integers("a whole number of at least 0", 0),
@@ -120,7 +116,7 @@ RULES = {
     "text": _texts("text"),
     "label": _texts("the key of a group or of an event", _is_label),
     "stream": _texts("the key of a stream", _is_stream),
-    "sha256": _texts("a SHA-256 in hexadecimal", _is_digest),
+    "sha256": _texts("a SHA-256 in hexadecimal", re.compile("[0-9a-f]{64}").fullmatch),
     "scope": _texts("read, write or admin", ("read", "write", "admin").__contains__),
     "delivery": _texts("a state of a delivery", ("waiting", "delivered", "acknowledged", "earlier").__contains__),
 }

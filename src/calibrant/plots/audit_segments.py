@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,6 +18,7 @@ from calibrant.results.audit import Audit, Segment
 
 UNDER, OVER = canvas.REJECTED, canvas.MODELS[0]
 _MOST_LETTERS = 44
+Tile: TypeAlias = tuple[float, float, float, float]  # left, top, width and height, in inches
 _LETTERS_PER_INCH, _LINES_PER_INCH = 13.5, 5.6
 
 
@@ -133,14 +134,6 @@ class SegmentDisplay(AuditDisplay):
         return f"{name} of segments ({self.audit.verdict}){': ' + each if each else ''}."
 
 
-@dataclass(frozen=True)
-class _Tile:
-    x: float
-    y: float
-    width: float
-    height: float
-
-
 @dataclass(eq=False, repr=False)
 class SegmentMapDisplay(AuditDisplay):
     """The rows of an audit as a map of tiles (a treemap): areas are numbers of rows, colours are errors.
@@ -202,16 +195,16 @@ class SegmentMapDisplay(AuditDisplay):
         small = "area: rows; predicted → observed; orange: underestimated, blue: overestimated; strong: large error"
         canvas.draw_title(self.ax_, title, small if self.audit.segments else "")
 
-    def _add(self, tile: _Tile, colour: Any, alpha: float, name: str) -> None:
-        gap = 0.02
-        sides = max(tile.width - 2 * gap, 0), max(tile.height - 2 * gap, 0)
-        shape = Rectangle((tile.x + gap, tile.y + gap), *sides, color=colour)
+    def _add(self, tile: Tile, colour: Any, alpha: float, name: str) -> None:
+        gap, (x, y, width, height) = 0.02, tile
+        shape = Rectangle((x + gap, y + gap), max(width - 2 * gap, 0), max(height - 2 * gap, 0), color=colour)
         shape.set(alpha=alpha, linewidth=0, gid=name)
         self.ax_.add_patch(shape)
 
-    def _write(self, tile: _Tile, heading: str, below: list[str]) -> None:
+    def _write(self, tile: Tile, heading: str, below: list[str]) -> None:
         """Write as much text as fits into a tile; none into small ones."""
-        letters, lines = int((tile.width - 0.16) * _LETTERS_PER_INCH), int((tile.height - 0.1) * _LINES_PER_INCH)
+        x, y, width, height = tile
+        letters, lines = int((width - 0.16) * _LETTERS_PER_INCH), int((height - 0.1) * _LINES_PER_INCH)
         if letters < 9 or lines < 1:
             return
         above = textwrap.wrap(printable(heading), letters)
@@ -219,8 +212,9 @@ class SegmentMapDisplay(AuditDisplay):
         if len(above) > lines:
             above = [*above[: lines - 1], canvas.shorten(" ".join(above[lines - 1 :]), letters)]
         text = "\n".join([*above, *(below if fits else [])])
-        place = (tile.x + 0.09, tile.y + 0.08)
-        self.ax_.text(*place, text, va="top", ha="left", fontsize="small", parse_math=False, linespacing=1.25)
+        self.ax_.text(
+            x + 0.09, y + 0.08, text, va="top", ha="left", fontsize="small", parse_math=False, linespacing=1.25
+        )
 
     def data(self, backend: str = "pandas") -> Any:
         segments = self.audit.segments
@@ -234,12 +228,12 @@ class SegmentMapDisplay(AuditDisplay):
         return f"Map of {self.audit.n_rows:,} rows ({self.audit.verdict}){': ' + each if each else ''}."
 
 
-def squarified(sizes: Sequence[float], width: float, height: float) -> list[_Tile]:
+def squarified(sizes: Sequence[float], width: float, height: float) -> list[Tile]:
     """Return tiles of a rectangle with areas in proportion to sizes, in their order and close to squares.
 
     Bruls, Huizing and van Wijk (2000): rows of tiles along the shorter side, each as long as that improves its ratios.
     """
-    total, tiles = float(sum(sizes)), list[_Tile]()
+    total, tiles = float(sum(sizes)), list[Tile]()
     areas = [size / total * width * height for size in sizes] if total else []
     x = y = 0.0
     while areas:
@@ -252,7 +246,7 @@ def squarified(sizes: Sequence[float], width: float, height: float) -> list[_Til
         for area in row:
             length = area / depth
             upright = side == height - y
-            tiles.append(_Tile(x, y + along, depth, length) if upright else _Tile(x + along, y, length, depth))
+            tiles.append((x, y + along, depth, length) if upright else (x + along, y, length, depth))
             along += length
         x, y = (x + depth, y) if side == height - y else (x, y + depth)
     return tiles

@@ -295,7 +295,8 @@ class ReliabilityDisplay(ScoreDisplay):
         extent = zip(axis.inside(p.min_score), axis.inside(p.max_score), y, strict=True)
         spans = [canvas.strokes([(a, r), (z, r)]) for a, z, r in extent]
         self.spans_[name] = canvas.lines(ax, spans, f"{ids}-span", colour, 2.2, alpha=0.45)
-        joined = _insert_gaps(np.column_stack([x, y]), breakdown)
+        gaps = np.flatnonzero(p.lower[1:] > p.upper[:-1]) + 1  # the line has gaps where bins are empty
+        joined = np.insert(np.column_stack([x, y]), gaps, np.nan, axis=0)
         style: dict[str, Any] = {"lw": 1.2, "ls": dash, "label": name, "zorder": 3, "gid": f"{gid}-line"}
         (self.lines_[name],) = ax.plot(*joined.T, color=colour, **style)
         marker = canvas.marker(number)
@@ -368,15 +369,7 @@ class ReliabilityDisplay(ScoreDisplay):
         colours = self._colours()
         several = len(colours) > 1
         handles: list[Any] = [
-            Line2D(
-                [],
-                [],
-                color=c,
-                marker=canvas.marker(i),
-                ms=5.5,
-                lw=1.2,
-                ls=canvas.dash(i),
-            )
+            Line2D([], [], color=c, marker=canvas.marker(i), ms=5.5, lw=1.2, ls=canvas.dash(i))
             for i, c in enumerate(colours)
         ]
         level = f"{100 * self.confidence_level:g} %"
@@ -458,10 +451,3 @@ def _drawn_lines(ax: Axes | None) -> list[Line2D]:
     """Return the curves of displays that were drawn in these axes before."""
     lines = [] if ax is None else ax.lines
     return [line for line in lines if re.fullmatch("reliability-.*-line", str(line.get_gid()))]
-
-
-def _insert_gaps(points: Floats, breakdown: Breakdown) -> Floats:
-    """Return the points with a gap where empty bins lie between two of them."""
-    p = breakdown.partition
-    gaps = np.flatnonzero(p.lower[1:] > p.upper[:-1]) + 1
-    return np.insert(points, gaps, np.nan, axis=0)

@@ -51,18 +51,12 @@ def render_served(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Any:
     try:
-        from jinja2 import BaseLoader, Environment, StrictUndefined
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ModuleNotFoundError as error:
         raise MissingExtraError("The report needs Jinja2", "report", name="jinja2") from error
 
-    class Assets(BaseLoader):
-        """Templates of the installed package."""
-
-        def get_source(self, environment: Any, template: str) -> Any:
-            return asset(template), None, lambda: True
-
     return Environment(
-        loader=Assets(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
 
 

@@ -72,17 +72,8 @@ class ServiceSettings:
         return is_loopback(self.host)
 
 
-_NUMBERS = (
-    "max_body",
-    "max_rows",
-    "max_queue",
-    "max_streams",
-    "body_seconds",
-    "header_seconds",
-    "shutdown_seconds",
-    "lease_seconds",
-    "retry_seconds",
-    "poll_seconds",
+_NUMBERS = tuple(
+    name for name in ServiceSettings.__dataclass_fields__ if name.startswith("max_") or name.endswith("_seconds")
 )
 
 

@@ -112,24 +112,17 @@ class WriteQueue(WorkQueue):
         super().close()
 
 
-class _Failed:
-    """The error of a call."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
 def _caught(work: Callable[[], Any], kinds: Any) -> Any:
     try:
         return work()
     except kinds as error:
-        return _Failed(error)
+        return error
 
 
 def _give(future: "Future[Any]", result: Any) -> None:
     if not future.set_running_or_notify_cancel():
         return
-    if isinstance(result, _Failed):
-        future.set_exception(result.error)
+    if isinstance(result, BaseException):
+        future.set_exception(result)
     else:
         future.set_result(result)
