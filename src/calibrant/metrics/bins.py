@@ -20,15 +20,7 @@ from calibrant.tables.score_table import Partition, ScoreTable, bernoulli_varian
 if TYPE_CHECKING:
     from calibrant.tables.mean_table import MeanPartition, MeanTable
 
-__all__ = [
-    "PAVA",
-    "PAVABC",
-    "Bins",
-    "Edges",
-    "EqualInformation",
-    "EqualWidth",
-    "Quantile",
-]
+__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualInformation", "EqualWidth", "Quantile"]
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
 MeanBins: TypeAlias = Callable[["MeanTable"], "MeanPartition"]

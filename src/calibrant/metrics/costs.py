@@ -35,14 +35,7 @@ from numpy.typing import ArrayLike
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
 
-__all__ = [
-    "Cost",
-    "ExponentialCost",
-    "LinearCost",
-    "LogCost",
-    "PowerCost",
-    "StepCost",
-]
+__all__ = ["Cost", "ExponentialCost", "LinearCost", "LogCost", "PowerCost", "StepCost"]
 
 Cost: TypeAlias = Callable[[Any, Any], Any]
 

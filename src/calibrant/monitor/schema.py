@@ -374,11 +374,7 @@ outbox = _table(
 )
 
 # A channel is a webhook or a mailbox. It gets the entries that were written after it was first used.
-channels = _table(
-    "channels",
-    _text("name", primary_key=True),
-    _integer("created", "time"),
-)
+channels = _table("channels", _text("name", primary_key=True), _integer("created", "time"))
 
 # `state`: waiting, delivered, acknowledged (before it was sent), earlier (than the channel).
 deliveries = _table(

@@ -16,12 +16,7 @@ from calibrant.plots.display import Display, svg
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _INK, _PAPER = "#000000", "#ffffff"
 _NOT_TEXT_FAMILY = ("font-family",)  # the page sets it
-_THEME = {
-    _INK: "var(--ink)",
-    _PAPER: "var(--paper)",
-    EVENT.lower(): "var(--event)",
-    MODELS[0].lower(): "var(--model)",
-}
+_THEME = {_INK: "var(--ink)", _PAPER: "var(--paper)", EVENT.lower(): "var(--event)", MODELS[0].lower(): "var(--model)"}
 
 
 class SafeText(str):

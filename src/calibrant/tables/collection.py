@@ -46,9 +46,7 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
     def __init__(self, tables: Mapping[tuple[str, Any], ScoreTable], by: tuple[str, ...] = ()) -> None:
         for key, table in tables.items():
             if not (isinstance(key, tuple) and len(key) == 2 and isinstance(table, ScoreTable)):
-                raise InputError(
-                    f"tables must map (model, group) to ScoreTable; got {key!r}: {type(table).__name__}.",
-                )
+                raise InputError(f"tables must map (model, group) to ScoreTable; got {key!r}: {type(table).__name__}.")
         self._tables: dict[tuple[str, Any], ScoreTable] = dict(tables)
         self.by = by
 

@@ -178,11 +178,7 @@ def _one_or_several(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 _TEXT, _INTEGER, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 _TEXT_OR_NULL, _NUMBER_OR_NULL = {"type": ["string", "null"]}, {"type": ["number", "null"]}
-_TIME = {
-    "type": "string",
-    "description": "ISO 8601; UTC if it has no time zone.",
-    "examples": ["2026-01-31T08:00:00Z"],
-}
+_TIME = {"type": "string", "description": "ISO 8601; UTC if it has no time zone.", "examples": ["2026-01-31T08:00:00Z"]}
 _TIMES = _one_or_several(_TIME)
 _LABEL = {"type": ["string", "integer", "number", "boolean"]}
 _LABELS = _several(_LABEL)
