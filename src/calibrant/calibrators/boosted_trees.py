@@ -177,17 +177,12 @@ def _fit_column(name: str, given: Column) -> NumberCodes | CategoryCodes:
             hint="Convert it to numbers, or name the columns to use in features.",
         )
     declared = str(getattr(given, "dtype", "")) == "category"  # of pandas; those of polars are read as text
-    if declared or not _all_numbers(column):
-        return CategoryCodes.fit(name, column)
-    return NumberCodes.fit(name, column)
-
-
-def _all_numbers(column: _columns.ColumnData) -> bool:
-    try:
-        _columns.numbers(column)
-    except InputError:
-        return False
-    return True
+    if not declared:
+        try:
+            return NumberCodes.fit(name, column)
+        except InputError:  # a cell is not a number
+            pass
+    return CategoryCodes.fit(name, column)
 
 
 def apply_codes(coders: Sequence[NumberCodes | CategoryCodes], X: Any) -> Codes:

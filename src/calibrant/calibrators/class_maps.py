@@ -24,22 +24,6 @@ _CELLS = 2**21  # of a matrix that are worked on at once
 _PAIR_CELLS = 2**23  # the same for probabilities of pairs
 
 
-class ClassExpression(Protocol):
-    """An expression of one number per class, in a language to which maps are exported; see `maps.Expression`."""
-
-    def softmax(self, weights: Floats, biases: Floats, eps: float) -> "ClassExpression":
-        """Return the softmax of ``W ln p + b``, p at least `eps`."""
-
-    def normalised(self, per_class: Sequence[maps.Map]) -> "ClassExpression":
-        """Return the maps of the classes divided by their sum, or equal shares where all are 0."""
-
-    def top_label(self, confidence: maps.Map) -> "ClassExpression":
-        """Return the map of the highest number, and shares of the rest in proportion to the others."""
-
-    def thresholds(self, per_threshold: Sequence[maps.Map], eps: float) -> "ClassExpression":
-        """Return differences of the maps of cumulative sums, made increasing and at least `eps` as in `Thresholds`."""
-
-
 class ClassMap(Protocol):
     """A function of matrices with one column per class. `kind` names it."""
 
@@ -55,7 +39,7 @@ class ClassMap(Protocol):
 
     def __call__(self, proba: Floats) -> Floats: ...
 
-    def formula(self, columns: ClassExpression) -> ClassExpression | None:
+    def formula(self, columns: Any) -> Any:
         """Return the map of an expression of class probabilities; None if it has no closed form."""
 
 
@@ -101,7 +85,7 @@ class Softmax:
             calibrated[rows] = softmax(moved + self.biases)
         return calibrated
 
-    def formula(self, columns: ClassExpression) -> ClassExpression:
+    def formula(self, columns: Any) -> Any:
         return columns.softmax(self.weights, self.biases, self.eps)
 
 
@@ -137,7 +121,7 @@ class Normalised:
         with np.errstate(invalid="ignore"):
             return np.asarray(np.where(total > 0, raw / total, 1 / raw.shape[1]))
 
-    def formula(self, columns: ClassExpression) -> ClassExpression:
+    def formula(self, columns: Any) -> Any:
         return columns.normalised(self.per_class)
 
 
@@ -172,7 +156,7 @@ class TopLabel:
         others[row, top] = calibrated
         return others
 
-    def formula(self, columns: ClassExpression) -> ClassExpression:
+    def formula(self, columns: Any) -> Any:
         return columns.top_label(self.confidence)
 
 
@@ -230,7 +214,7 @@ class Coupling:
             calibrated[rows] = couple(np.clip(pairs, self.eps, 1 - self.eps), share, self.n_classes)
         return calibrated
 
-    def formula(self, columns: ClassExpression) -> None:
+    def formula(self, columns: Any) -> None:
         return None
 
 

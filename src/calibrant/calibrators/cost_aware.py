@@ -27,9 +27,9 @@ from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost, normalise_units
 from calibrant.metrics.decision_costs import optimal_prediction
 from calibrant.metrics.proper_scores import Brier
+from calibrant.metrics.smooth_errors import group_scores
 from calibrant.tables.score_table import ScoreTable
 
-_FEW = 8192  # distinct scores for comparing many candidates; more are merged with their neighbours
 _STARTS = 4  # number of candidates from which the search continues with all scores
 _SMALLEST_STEP = 1e-4
 _MAX_STEPS = 100
@@ -89,7 +89,7 @@ class _CostAware(LogisticMap):
         if self.grid == "paper":
             slope, intercept = min(self._paper_grid(), key=full)
         else:
-            slope, intercept = self._search(full, make_objective(_merge_neighbours(table)), table)
+            slope, intercept = self._search(full, make_objective(group_scores(table)), table)
         map_ = maps.Logistic(float(slope), float(intercept), "logit", self.eps)
         # ECC of the map as it will be applied and with the cost as given; `full` uses a normalised cost.
         asked = ECC(cost=LinearCost() if self.cost is None else self.cost, n_bins=self.n_bins, bins=self.bins)
@@ -270,17 +270,6 @@ def _with_scores(table: ScoreTable, score: Floats) -> ScoreTable:
     if (np.diff(score) > 0).all():
         return ScoreTable(score, table.n, table.k, table.w2, table.k2)
     return table.map(lambda _: score)
-
-
-def _merge_neighbours(table: ScoreTable) -> ScoreTable:
-    """Merge neighbouring scores, each group with its mean score, into at most 8,192 groups."""
-    if len(table) <= _FEW:
-        return table
-    start = np.arange(_FEW) * len(table) // _FEW
-    n = np.add.reduceat(table.n, start)
-    score = np.add.reduceat(table.n * table.score, start) / n
-    w2, k2 = (None if column is None else np.add.reduceat(column, start) for column in (table.w2, table.k2))
-    return ScoreTable(score, n, np.add.reduceat(table.k, start), w2, k2)
 
 
 _MAX_TRIES = 100  # bootstrap samples that lack a class in a row

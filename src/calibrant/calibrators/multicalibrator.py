@@ -535,8 +535,7 @@ class Multicalibrator(ModelOnFeatures):
             )
         if response_method(self.estimator) != "predict_proba":
             raise InputError(
-                "estimator must have predict_proba; it has decision_function only.",
-                hint="Wrap it in CalibratedModel.",
+                "estimator must have predict_proba; it has decision_function only.", hint="Wrap it in CalibratedModel."
             )
 
     def __call__(self, X: Any, scores: Column | None = None) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.arrays import Floats, Ints, Weights, in_pieces
-from calibrant._support.errors import InputError, is_number, wrong_value
+from calibrant._support.errors import InputError, check_option, is_number, wrong_value
 from calibrant.tables.score_table import Partition, ScoreTable, bernoulli_variance
 
 if TYPE_CHECKING:
@@ -28,18 +28,13 @@ AnyBins = TypeVar("AnyBins", bound=Callable[..., Any])
 Cut_co = TypeVar("Cut_co", covariant=True)
 
 
-class Sized(Protocol):
-    """A table, of probabilities or of point predictions: the part that limits of sizes need."""
+class Binnable(Protocol[Cut_co]):
+    """A table, of probabilities or of point predictions: the part that kinds of bins need."""
 
     @property
     def size(self) -> float: ...
     @property
     def importance(self) -> bool: ...
-
-
-class Binnable(Sized, Protocol[Cut_co]):
-    """A table, of probabilities or of point predictions: the part that kinds of bins need."""
-
     @property
     def span(self) -> tuple[float, float]: ...
     @property
@@ -93,8 +88,7 @@ class EqualWidth:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
-        if self.closed not in ("left", "right"):
-            raise wrong_value("closed", "must be 'left' or 'right'", self.closed)
+        check_option("closed", self.closed, ("left", "right"))
 
     def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
         """Return the bins of a table.
@@ -425,8 +419,7 @@ class PAVABC:
                 argument="n_min" if self.n_max is None else "n_max",
                 value=(self.n_min, self.n_max),
             )
-        if self.sizes not in ("paper", "consistent"):
-            raise wrong_value("sizes", "must be 'paper' or 'consistent'", self.sizes)
+        check_option("sizes", self.sizes, ("paper", "consistent"))
 
     @classmethod
     def consistent(cls) -> "PAVABC":
@@ -442,7 +435,7 @@ class PAVABC:
         """
         return cls(sizes="consistent")
 
-    def limits(self, table: Sized) -> tuple[float, float]:
+    def limits(self, table: Any) -> tuple[float, float]:
         """Return the n_min and n_max for this table.
 
         Parameters
@@ -471,7 +464,7 @@ class PAVABC:
             )
         return int(low), int(high)
 
-    def _rule(self, table: Sized) -> tuple[float, float]:
+    def _rule(self, table: Any) -> tuple[float, float]:
         size = table.size
         if table.importance:
             return (math.sqrt(size) if self.sizes == "consistent" else size / 20), size / 5

@@ -22,9 +22,8 @@ def store_alarms(connection: sa.Connection, version_id: int, alarms: Sequence[tu
     for stream, window, log_e in alarms:
         raised = schema.now()
         values = {"version_id": version_id, "stream": stream, "window": window, "log_e": log_e, "raised": raised}
-        key = connection.execute(schema.alarms.insert().values(**values)).inserted_primary_key
-        assert key is not None
-        entry = {"id": str(uuid.uuid4()), "alarm_id": int(key[0]), "created": raised}
+        alarm_id = schema.insert_row(connection, schema.alarms, values)
+        entry = {"id": str(uuid.uuid4()), "alarm_id": alarm_id, "created": raised}
         connection.execute(schema.outbox.insert().values(**entry))
 
 
@@ -99,10 +98,9 @@ def silence_model(store: Store, model: str, until: Any, reason: str, author: str
     if end <= now:
         raise InputError(Argument("until") + f" must lie in the future; got {to_datetime(end):%Y-%m-%d %H:%M}.")
     with store.write() as connection:
-        values = {"model_id": _model_id(connection, model), "created": now, "until": end, "reason": text}
-        key = connection.execute(schema.silences.insert().values(**values, author=author)).inserted_primary_key
-        assert key is not None
-    return Silence(int(key[0]), to_datetime(now), to_datetime(end), text, author, True)
+        about = {"created": now, "until": end, "reason": text, "author": author}
+        key = schema.insert_row(connection, schema.silences, {"model_id": _model_id(connection, model), **about})
+    return Silence(key, to_datetime(now), to_datetime(end), text, author, True)
 
 
 def end_silence(store: Store, model: str, silence_id: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sqlalchemy as sa
 
-from calibrant._support.errors import Argument, InputError, MissingExtraError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.file_writing import new_file, write_file
 from calibrant.monitor import schema
 from calibrant.monitor.alarms import read_alarms
@@ -17,7 +17,7 @@ from calibrant.monitor.observations import NO_EVENT, NO_GROUP, group_key, group_
 from calibrant.monitor.schema import StoreError, check_stream, damaged, stream_key
 from calibrant.monitor.time_windows import time_array, to_datetime
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.storage import from_arrow, to_arrow
+from calibrant.tables.storage import from_arrow, load_arrow, to_arrow
 
 if TYPE_CHECKING:
     from calibrant.monitor.model_settings import StoredModel, Version
@@ -31,7 +31,7 @@ _DIGEST = hashlib.sha256().digest_size
 def encode_table(table: ScoreTable) -> bytes:
     """Return a table as compressed Arrow bytes, after their checksum."""
     frame = to_arrow(table)
-    arrow = _arrow()
+    arrow = load_arrow("The monitor needs", "monitor")
     sink = arrow.BufferOutputStream()
     # Small tables: handing them to threads of Arrow takes longer than writing them.
     options = arrow.ipc.IpcWriteOptions(compression="zstd" if len(table) > 64 else None, use_threads=False)
@@ -43,7 +43,7 @@ def encode_table(table: ScoreTable) -> bytes:
 
 def decode_table(data: bytes, name: str) -> ScoreTable:
     """Return the table of checksummed bytes; changed bytes are an error that names the cell."""
-    arrow = _arrow()
+    arrow = load_arrow("The monitor needs", "monitor")
     text = f"{name} is damaged: its checksum does not match its content. Restore the store from a backup."
     digest, content = bytes(data[:_DIGEST]), bytes(data[_DIGEST:])
     # The checksum of the bytes comes first: Arrow trusts the lengths that it reads.
@@ -54,15 +54,6 @@ def decode_table(data: bytes, name: str) -> ScoreTable:
             return from_arrow(reader.read_all(), name=name)
     except (InputError, arrow.ArrowException) as error:
         raise StoreError(text) from error
-
-
-def _arrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.ipc
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("The monitor needs pyarrow", "monitor", name="pyarrow") from error
-    return pyarrow
 
 
 def table_sums(table: ScoreTable) -> dict[str, Any]:

@@ -16,12 +16,7 @@ from calibrant.inference.sequential.change_points import WindowSums, change_poin
 from calibrant.monitor import schema
 from calibrant.monitor.alarms import read_alarms
 from calibrant.monitor.cells import load_cells
-from calibrant.monitor.evidence import (
-    group_thresholds,
-    group_weights,
-    level_of_groups,
-    log_threshold,
-)
+from calibrant.monitor.evidence import group_thresholds, group_weights, level_of_groups, log_threshold
 from calibrant.monitor.model_settings import ModelSettings, StoredModel, Version
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP, group_key, group_label
 from calibrant.monitor.schema import WHOLE, check_stream, check_sums, damaged, stream_key

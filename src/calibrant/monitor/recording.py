@@ -161,9 +161,7 @@ class Recorder:
             return named[-1]
         ordinal = len(self.versions) + 1
         values = {"model_id": self.model.id, "name": name or "1", "ordinal": ordinal}
-        key = self.connection.execute(schema.versions.insert().values(**values)).inserted_primary_key
-        assert key is not None
-        created = Version(int(key[0]), name or "1", ordinal)
+        created = Version(schema.insert_row(self.connection, schema.versions, values), name or "1", ordinal)
         self.versions.append(created)
         return created
 

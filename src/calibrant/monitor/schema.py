@@ -429,6 +429,12 @@ def same_window(table: Any) -> Any:
     return (windows.c.version_id == table.c.version_id) & (windows.c.window == table.c.window)
 
 
+def insert_row(connection: sa.Connection, table: sa.Table, values: dict[str, Any]) -> int:
+    """Insert a row and return the key that it got."""
+    key: Any = connection.execute(table.insert().values(**values)).inserted_primary_key
+    return int(key[0])
+
+
 def now() -> int:
     """Return the time of the clock in microseconds."""
     return time.time_ns() // 1000

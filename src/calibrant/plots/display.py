@@ -332,14 +332,6 @@ def predict_event(estimator: Any, X: Any, pos_label: object = None) -> Any:
     return columns[:, 1 if pos_label is None else classes.index(pos_label)]
 
 
-def event_label(estimator: Any, pos_label: object) -> object:
-    """Return the label of the event if outcomes are not 0 and 1: as given, or the estimator's second class."""
-    classes = list(getattr(estimator, "classes_", (0, 1)))
-    if pos_label is not None or classes in ([0, 1], [False, True]) or len(classes) != 2:
-        return pos_label
-    return classes[1]
-
-
 def predict_scores(estimator: Any, X: Any, options: dict[str, Any], *, several: bool = False) -> Any:
     """Return the probabilities of one estimator or, if `several`, of each in a mapping.
 
@@ -349,9 +341,9 @@ def predict_scores(estimator: Any, X: Any, options: dict[str, Any], *, several: 
         need = "one estimator, or a mapping with at least one" if several else "one estimator"
         raise InputError(f"estimator must be {need}; got a mapping of {len(estimator)}.")
     first = next(iter(estimator.values())) if isinstance(estimator, Mapping) else estimator
-    event = event_label(first, options.get("pos_label"))
-    if event is not None:
-        options["pos_label"] = event
+    event, classes = options.get("pos_label"), list(getattr(first, "classes_", (0, 1)))
+    if event is None and len(classes) == 2 and classes not in ([0, 1], [False, True]):
+        event = options["pos_label"] = classes[1]
     if isinstance(estimator, Mapping):
         return {name: predict_event(each, X, event) for name, each in estimator.items()}
     return predict_event(estimator, X, event)

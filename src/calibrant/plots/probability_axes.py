@@ -12,7 +12,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from calibrant._support.arrays import Bools, Floats
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, check_option
 from calibrant.plots import canvas
 from calibrant.tables.score_table import ScoreTable
 
@@ -41,8 +41,7 @@ class Axis:
         A linear axis starts at 0 and ends at 1, or at the limit. A log axis starts below the smallest positive value. A
         logit axis also ends above the largest value below 1.
         """
-        if scale not in ("linear", "log", "logit"):
-            raise InputError(f"scale must be 'linear', 'log' or 'logit'; got {scale!r}.", value=scale)
+        check_option("scale", scale, ("linear", "log", "logit"))
         if limit is not None and not 0 < limit <= 1:
             raise InputError(f"{name} must lie in (0, 1]; got {limit!r}.", argument=name, value=limit)
         limit = None if limit == 1 else limit

@@ -1,9 +1,9 @@
 """Groups of rows: the observed combinations of the values of one column or several."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -450,19 +450,7 @@ class RowOptions(WeightOptions, total=False):
     pos_label: object
 
 
-class Table(Protocol):
-    """A table that metrics measure; its constructor `from_arrays` takes outcomes, predictions and options by name."""
-
-    kind: ClassVar[str]
-
-    @classmethod
-    def from_arrays(cls, *columns: Any, **options: Any) -> Any: ...
-    @property
-    def notes(self) -> tuple[Note, ...]: ...
-    def __len__(self) -> int: ...
-
-
-T = TypeVar("T", bound=Table)
+T = TypeVar("T", bound=Sized)
 
 
 class TableReader(Generic[T]):
@@ -481,8 +469,10 @@ class TableReader(Generic[T]):
     def __init__(
         self, table: type[T], prediction: str | None = None, from_arrays: Callable[..., T] | None = None
     ) -> None:
-        self.table, self.from_arrays = table, from_arrays or table.from_arrays
-        self.parameters = inspect.signature(table.from_arrays).parameters
+        known: Any = table
+        self.table, self.kind = table, str(known.kind)
+        self.from_arrays: Callable[..., T] = from_arrays or known.from_arrays
+        self.parameters = inspect.signature(known.from_arrays).parameters
         self.attribute = list(self.parameters)[1]  # of a forecast, such as `Point.y_pred`
         self.prediction = prediction or self.attribute
 
@@ -525,9 +515,9 @@ class TableReader(Generic[T]):
         kind = declared_kind(prediction)
         if kind is None:
             return prediction
-        if kind != self.table.kind:
+        if kind != self.kind:
             raise InputError(
-                f"{self.prediction} must be a forecast of kind {self.table.kind!r}; got "
+                f"{self.prediction} must be a forecast of kind {self.kind!r}; got "
                 f"{type(prediction).__name__}, whose kind is {kind!r}.",
                 hint="Use a metric of that kind; see calibrant.METRICS.",
                 argument=self.prediction,

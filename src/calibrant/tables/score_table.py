@@ -136,12 +136,7 @@ class ScoreTable:
         ScoreTable(total weight 5, 2 distinct scores, 2 positives)
         """
         return count_columns(
-            y_true,
-            y_prob,
-            sample_weight=sample_weight,
-            frequency=frequency,
-            pos_label=pos_label,
-            missing=missing,
+            y_true, y_prob, sample_weight=sample_weight, frequency=frequency, pos_label=pos_label, missing=missing
         )
 
     @classmethod

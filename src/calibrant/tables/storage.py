@@ -259,11 +259,13 @@ _KEY = b"calibrant"
 _COLUMNS = ("score", "n", "k", "w2", "k2")
 
 
-def _arrow() -> Any:
+def load_arrow(need: str = "Storing tables needs", extra: str = "files") -> Any:
+    """Return pyarrow; an error that names the extra where it is missing."""
     try:
         import pyarrow
+        import pyarrow.ipc
     except ModuleNotFoundError as error:
-        raise MissingExtraError("Storing tables needs pyarrow", "files", name="pyarrow") from error
+        raise MissingExtraError(f"{need} pyarrow", extra, name="pyarrow") from error
     return pyarrow
 
 
@@ -277,7 +279,7 @@ def to_arrow(table: ScoreTable) -> Any:
         "notes": [[note.code, int(note.count), note.template] for note in table._notes],
     }
     about["sha256"] = _checksum(arrays, about)
-    frame = _arrow().table(arrays)
+    frame = load_arrow().table(arrays)
     return frame.replace_schema_metadata({_KEY: json.dumps(about)})
 
 
@@ -342,7 +344,7 @@ def _checksum(arrays: dict[str, Any], about: dict[str, Any]) -> str:
 
 def to_parquet(table: ScoreTable, path: str | PathLike[str]) -> None:
     """Write the table to a Parquet file; an existing file is replaced atomically."""
-    _arrow()
+    load_arrow()
     import pyarrow.parquet as pq
 
     with new_file(path) as file:
@@ -351,7 +353,7 @@ def to_parquet(table: ScoreTable, path: str | PathLike[str]) -> None:
 
 def from_parquet(path: str | PathLike[str]) -> ScoreTable:
     """Read a table that `to_parquet` wrote; a changed or truncated file is an error that names it."""
-    arrow = _arrow()
+    arrow = load_arrow()
     import pyarrow.parquet as pq
 
     name = check_path(path).name

@@ -1,6 +1,6 @@
 """Metrics for Prometheus: requests and queues of this process, and the state of each model in the store."""
 
-from types import SimpleNamespace
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -53,10 +53,18 @@ class RequestMetrics:
 def scrape(service: "Service", access: Access) -> bytes:
     """Return all metrics as text, with the models that a request may know of."""
     registry = CollectorRegistry(auto_describe=False)
-    families = [*_process(service), *_models(service, access), *_outbox(service)]
-    collector: Any = SimpleNamespace(collect=lambda: families)
-    registry.register(collector)
+    registry.register(_Collected([*_process(service), *_models(service, access), *_outbox(service)]))
     return bytes(generate_latest(service.metrics.registry) + generate_latest(registry))
+
+
+class _Collected:
+    """Families of metrics that were read before."""
+
+    def __init__(self, families: list[Any]) -> None:
+        self.families = families
+
+    def collect(self) -> Iterable[Any]:
+        return self.families
 
 
 def _process(service: "Service") -> list[Any]:
