@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -255,6 +255,7 @@ class Ranking:
             yield f"{', '.join(c.name for c in ahead)}: not used, because the mean differs from the event rate."
 
 
+@dataclass(eq=False, repr=False)
 class AutoCalibrator(models.ModelOnFeatures):
     """A classifier, or scores, with the calibrator that has the lowest cross-validated log loss, or with none.
 
@@ -346,30 +347,17 @@ class AutoCalibrator(models.ModelOnFeatures):
     'leave it alone: no calibrator is shown to improve the log loss'
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        calibrators: Mapping[str, ScoreMap | ProbabilityMap | str] | Sequence[str] | None = None,
-        *,
-        scoring: MetricLike | None = None,
-        cv: Any = 5,
-        alpha: float = 0.05,
-        confidence_level: float = 0.95,
-        n_resamples: int = 499,
-        random_state: RandomState = 0,
-        n_jobs: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.calibrators = calibrators
-        self.scoring = scoring
-        self.cv = cv
-        self.alpha = alpha
-        self.confidence_level = confidence_level
-        self.n_resamples = n_resamples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
+    estimator: Any = None
+    calibrators: Mapping[str, ScoreMap | ProbabilityMap | str] | Sequence[str] | None = None
+    _: KW_ONLY
+    scoring: MetricLike | None = None
+    cv: Any = 5
+    alpha: float = 0.05
+    confidence_level: float = 0.95
+    n_resamples: int = 499
+    random_state: RandomState = 0
+    n_jobs: int | None = None
+    progress: bool | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Rank the calibrators, choose, and fit on all rows; `params` as for `CalibratedModel`.

@@ -1,5 +1,6 @@
 """Models with a calibrator of their predictions: `CalibratedModel` (classifiers), `RecalibratedModel` (regressors)."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from calibrant.calibrators.softmax_scaling import SoftmaxTemperature
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
 
 
+@dataclass(eq=False, repr=False)
 class CalibratedModel(models.ModelOnFeatures):
     """A classifier and a calibrator of its scores, fitted by cross-validation.
 
@@ -83,20 +85,12 @@ class CalibratedModel(models.ModelOnFeatures):
     ((3, 2), 5, Isotonic())
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        calibrator: ScoreMap | ProbabilityMap | str | None = None,
-        *,
-        ensemble: bool = True,
-        cv: Any = 5,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.calibrator = calibrator
-        self.ensemble = ensemble
-        self.cv = cv
-        self.n_jobs = n_jobs
+    estimator: Any
+    calibrator: ScoreMap | ProbabilityMap | str | None = None
+    _: KW_ONLY
+    ensemble: bool = True
+    cv: Any = 5
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Fit classifier and calibrator; `params` go to the classifier's fit, or where routing sends them.
@@ -156,6 +150,7 @@ def calibrator_for(calibrator: Any, method: str, n_classes: int) -> ScoreMap | P
     return SoftmaxTemperature(eps=chosen.eps) if isinstance(chosen, Temperature) else OneVsRest(chosen)
 
 
+@dataclass(eq=False, repr=False)
 class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor and a recalibrator of its predictions, fitted together on the same rows.
 
@@ -193,13 +188,11 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
     True
     """
 
-    def __init__(
-        self, estimator: Any, recalibrator: PointMap | None = None, *, cv: Any = 5, n_jobs: int | None = None
-    ) -> None:
-        self.estimator = estimator
-        self.recalibrator = recalibrator
-        self.cv = cv
-        self.n_jobs = n_jobs
+    estimator: Any
+    recalibrator: PointMap | None = None
+    _: KW_ONLY
+    cv: Any = 5
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit regressor and recalibrator; weights go to both, to the regressor if it takes them.

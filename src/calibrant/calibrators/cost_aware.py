@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -40,30 +41,21 @@ _PAPER_GRID = np.arange(1, 201) / 100  # 0.01, 0.02, ..., 2.00
 LogitLine = tuple[float, float]  # slope and intercept on the logit scale
 
 
+@dataclass(eq=False, repr=False)
 class _CostAware(LogisticMap):
     """Base of CATS and CAPS: a line on the logit scale with the least ECC."""
 
     saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_", "ecc_before_", "ecc_")
     needs_settings: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        cost: Cost | None = None,
-        *,
-        n_bins: int | None = None,
-        bins: Bins | None = None,
-        grid: Literal["paper"] | None = None,
-        keep_brier: bool = True,
-        eps: float = EPS,
-        random_state: Any = 0,
-    ) -> None:
-        self.cost = cost
-        self.n_bins = n_bins
-        self.bins = bins
-        self.grid = grid
-        self.keep_brier = keep_brier
-        self.eps = eps
-        self.random_state = random_state
+    cost: Cost | None = None
+    _: KW_ONLY
+    n_bins: int | None = None
+    bins: Bins | None = None
+    grid: Literal["paper"] | None = None
+    keep_brier: bool = True
+    eps: float = EPS
+    random_state: Any = 0
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         check_eps(self.eps)
@@ -275,6 +267,7 @@ def _with_scores(table: ScoreTable, score: Floats) -> ScoreTable:
 _MAX_TRIES = 100  # bootstrap samples that lack a class in a row
 
 
+@dataclass(eq=False, repr=False)
 class MetaCal(ModelOnFeatures):
     r"""MetaCal (Yang & Bi, Algorithm 1): a regressor of the cost-minimising probability of each row.
 
@@ -335,28 +328,16 @@ class MetaCal(ModelOnFeatures):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        regressor: Any = None,
-        cost: Cost | None = None,
-        *,
-        n_bootstrap: int = 100,
-        out_of_bag: bool = False,
-        sampler: Callable[[Any], Any] | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.regressor = regressor
-        self.cost = cost
-        self.n_bootstrap = n_bootstrap
-        self.out_of_bag = out_of_bag
-        self.sampler = sampler
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
+    estimator: Any
+    regressor: Any = None
+    cost: Cost | None = None
+    _: KW_ONLY
+    n_bootstrap: int = 100
+    out_of_bag: bool = False
+    sampler: Callable[[Any], Any] | None = None
+    random_state: Any = 0
+    n_jobs: int | None = None
+    progress: bool | None = None
 
     cv = None  # bootstrap samples instead of folds
 

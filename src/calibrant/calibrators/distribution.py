@@ -246,6 +246,7 @@ def weighted_median(values: Floats, weight: Floats | None) -> float:
 _FEWEST = 10
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PITRecalibrator(WarpedMap):
     """Recalibration by the PIT: each level of the forecasts becomes the observed share of outcomes below it.
 
@@ -282,8 +283,7 @@ class PITRecalibrator(WarpedMap):
 
     map_kinds: ClassVar[tuple[str, ...]] = ("segments",)
 
-    def __init__(self, *, n_knots: int = 20) -> None:
-        self.n_knots = n_knots
+    n_knots: int = 20
 
     def accepts_map(self, map_: Any) -> bool:
         rises = map_.is_increasing and bool((np.diff(map_.y) > 0).all())
@@ -327,6 +327,7 @@ def _knot_levels(count: int, rows: float) -> Floats:
     return np.unique(np.concatenate([even, tails, 1 - tails]).round(12))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class VarianceScaling(DistributionMap):
     """Variance scaling: one factor for the width of all forecasts.
 
@@ -365,9 +366,8 @@ class VarianceScaling(DistributionMap):
 
     map_kinds: ClassVar[tuple[str, ...]] = ("linear",)
 
-    def __init__(self, *, level: float | None = 0.9, shift: bool = False) -> None:
-        self.level = level
-        self.shift = shift
+    level: float | None = 0.9
+    shift: bool = False
 
     def accepts_map(self, map_: Any) -> bool:
         return bool(map_.slope > 0 and (self.shift or map_.intercept == 0))
@@ -481,6 +481,7 @@ def _best_stretch(y: Floats, forecast: Any, shift: bool, weight: Floats | None) 
     return math.exp(best[0]), float(best[1])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class QuantileRecalibrator(DistributionMap):
     """Shifts the predicted quantiles of each level so that the nominal share of outcomes falls below them.
 
@@ -512,8 +513,7 @@ class QuantileRecalibrator(DistributionMap):
 
     map_kinds: ClassVar[tuple[str, ...]] = ("quantile_shifts",)
 
-    def __init__(self, *, levels: Column | None = None) -> None:
-        self.levels = levels
+    levels: Column | None = None
 
     def accepts_map(self, map_: Any) -> bool:
         return self.levels is None or np.array_equal(map_.levels, _sorted_levels(self.levels))

@@ -1,12 +1,13 @@
 """Calibrators whose values are event rates of neighbouring scores: isotonic regression, Venn-Abers and bins."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import _kernels
-from calibrant._support.arrays import Column, Floats, Ints
+from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
@@ -14,6 +15,7 @@ from calibrant.metrics.bins import PAVA, Quantile
 from calibrant.tables.score_table import Partition, ScoreTable
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Isotonic(ScoreMap):
     """Isotonic regression: the increasing step function with the least squared error.
 
@@ -64,9 +66,8 @@ class Isotonic(ScoreMap):
     any_score: ClassVar[bool] = True
     suits_each_class: ClassVar[bool] = True
 
-    def __init__(self, *, strict: bool = False, extremes: bool = False) -> None:
-        self.strict = strict
-        self.extremes = extremes
+    strict: bool = False
+    extremes: bool = False
 
     def accepts_map(self, map_: Any) -> bool:
         values = map_.y if map_.kind == "segments" else map_.values
@@ -110,15 +111,8 @@ def _interpolate_means(blocks: Partition, values: Floats) -> maps.Map:
     low = max(values[0] / 2, values[0] - error[0])
     high = min((1 + values[-1]) / 2, values[-1] + error[-1])
     x, y = np.concatenate([[first], centre, [last]]), np.concatenate([[low], values, [high]])
-    kept = _distinct_points(x)
+    kept = np.concatenate([[x[0] != x[1]], np.ones(x.size - 2, dtype=bool), [x[-1] != x[-2]]])
     return maps.Segments(x[kept], y[kept])
-
-
-def _distinct_points(x: Floats) -> Ints:
-    """Return the indices of points without the ends of the scale that coincide with the mean of a block."""
-    drop = {0} if x[0] == x[1] else set()
-    drop |= {x.size - 1} if x[-1] == x[-2] else set()
-    return np.array([i for i in range(x.size) if i not in drop], dtype=np.int64)
 
 
 class VennAbers(ScoreMap):
@@ -216,6 +210,7 @@ def _steps(score: Floats, values: Floats) -> maps.Map:
     return maps.Steps(edges[first[1:] - 1], values[first])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BinningAverage(ScoreMap):
     """Binning averaging (Zadrozny & Elkan): each score is mapped to the event rate of its bin.
 
@@ -252,8 +247,7 @@ class BinningAverage(ScoreMap):
     any_score: ClassVar[bool] = True
     is_increasing: ClassVar[bool] = False
 
-    def __init__(self, *, n_bins: int = 10) -> None:
-        self.n_bins = n_bins
+    n_bins: int = 10
 
     def accepts_map(self, map_: Any) -> bool:
         return bool(map_.values.size <= self.n_bins)

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import product
 from numbers import Real
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -39,6 +40,7 @@ class LogisticMap(ScoreMap):
         return float(self.map_.intercept)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Platt(LogisticMap):
     r"""Platt scaling: a logistic regression of outcomes on scores.
 
@@ -88,10 +90,9 @@ class Platt(LogisticMap):
 
     is_increasing: ClassVar[bool] = False
 
-    def __init__(self, *, on: Literal["logit", "score"] = "logit", smoothing: bool = True, eps: float = EPS) -> None:
-        self.on = on
-        self.smoothing = smoothing
-        self.eps = eps
+    on: Literal["logit", "score"] = "logit"
+    smoothing: bool = True
+    eps: float = EPS
 
     @property
     def accepts_any_score(self) -> bool:
@@ -128,6 +129,7 @@ class Platt(LogisticMap):
         return maps.Logistic(slope, intercept, self.on, self.eps)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Temperature(LogisticMap):
     r"""Temperature scaling: logits divided by a temperature T > 0, fitted by maximum likelihood.
 
@@ -171,8 +173,7 @@ class Temperature(LogisticMap):
     0.5
     """
 
-    def __init__(self, *, eps: float = EPS) -> None:
-        self.eps = eps
+    eps: float = EPS
 
     def accepts_map(self, map_: Any) -> bool:
         return bool(map_.on == "logit" and map_.intercept == 0 and map_.eps == self.eps)
@@ -214,6 +215,7 @@ def smoothed_events(table: ScoreTable) -> Floats:
     return events
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Beta(ScoreMap):
     r"""Beta calibration: a logistic regression on ln p and -ln(1 - p), the family of ratios of beta densities.
 
@@ -267,9 +269,8 @@ class Beta(ScoreMap):
     suits_each_class: ClassVar[bool] = True
     saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_",)
 
-    def __init__(self, *, parameters: Literal["abm", "am", "ab"] = "abm", eps: float = EPS) -> None:
-        self.parameters = parameters
-        self.eps = eps
+    parameters: Literal["abm", "am", "ab"] = "abm"
+    eps: float = EPS
 
     def accepts_map(self, map_: Any) -> bool:
         excess = {"am": map_.b - map_.a, "ab": map_.c - (map_.a - map_.b) * math.log(2)}.get(self.parameters, 0.0)
@@ -284,7 +285,10 @@ class Beta(ScoreMap):
         shift = math.log(2) if self.parameters == "ab" else 0.0  # both logarithms are then 0 at 1/2
         columns = np.log(inside) + shift, -np.log1p(-inside) - shift
         fits = []
-        if not _is_separated(inside, n, k, self.parameters):
+        separated = logistic.find_separation(n, k)[0]
+        if self.parameters == "ab":  # these maps keep 1/2, so they separate only outcomes on different sides of 1/2
+            separated = _side_decides(inside - 0.5, n, k)
+        if not separated:
             fits = _feasible_fits(*columns, n, k, self.parameters)
         if not fits:  # no finite maximum, or none that doubles can distinguish from infinity
             self._note("separated", SEPARATED, warn=True)
@@ -354,14 +358,6 @@ def _is_increasing(low: Floats, high: Floats, n: Weights, events: Weights, *, ti
     return a >= 0 and b >= 0
 
 
-def _is_separated(score: Floats, n: Weights, k: Weights, parameters: str) -> bool:
-    """Return whether the likelihood increases without bound as the map gets steeper."""
-    if parameters != "ab":
-        return logistic.find_separation(n, k)[0]
-    # All these maps keep 1/2, so they separate only outcomes on different sides of 1/2.
-    return _side_decides(score - 0.5, n, k)
-
-
 def _side_decides(x: Floats, n: Weights, k: Weights) -> bool:
     """Return whether all rows below 0 are without the event, and all rows above 0 with it."""
     return not (((x < 0) & (k > 0)) | ((x > 0) & (k < n))).any()
@@ -385,6 +381,7 @@ def _likelihood(fit: Fit, low: Floats, high: Floats, n: Weights, events: Weights
     return logistic.log_likelihood(a * low + b * high + c, n, events)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PriorShift(ScoreMap):
     r"""Correction for a prevalence that differs from that of the training rows: odds times a known ratio.
 
@@ -429,18 +426,11 @@ class PriorShift(ScoreMap):
 
     map_kinds: ClassVar[tuple[str, ...]] = ("odds",)
     needs_settings: ClassVar[bool] = True
-    event_rate_: EventRate
+    event_rate_: EventRate = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        prevalence: float | None = None,
-        trained_prevalence: float | None = None,
-        sampling_rate: float | None = None,
-    ) -> None:
-        self.prevalence = prevalence
-        self.trained_prevalence = trained_prevalence
-        self.sampling_rate = sampling_rate
+    prevalence: float | None = None
+    trained_prevalence: float | None = None
+    sampling_rate: float | None = None
 
     @classmethod
     def from_scores(

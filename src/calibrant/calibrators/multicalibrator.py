@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -222,6 +222,7 @@ _MOST_ROUNDS = 1000
 _MOST_NODES = 2**21  # of all trees in a file
 
 
+@dataclass(eq=False, repr=False)
 class Multicalibrator(ModelOnFeatures):
     r"""Calibrate the scores of a model in the subgroups that its features define, by boosted trees.
 
@@ -347,34 +348,21 @@ class Multicalibrator(ModelOnFeatures):
     # Only the fit uses these; they do not go into files.
     settings_of_fit: ClassVar[tuple[str, ...]] = ("estimator", "cv", "random_state", "n_jobs", "progress")
 
-    losses_: Floats
-    models_: tuple[boosted_trees.BoostedLogOdds, ...]
-    notes_: tuple[Note, ...]
+    losses_: Floats = field(init=False)
+    models_: tuple[boosted_trees.BoostedLogOdds, ...] = field(init=False)
+    notes_: tuple[Note, ...] = field(init=False)
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        features: Sequence[str | int] | None = None,
-        backend: Literal["auto", "sklearn", "lightgbm"] = "auto",
-        max_rounds: int = 50,
-        max_leaf_nodes: int = 9,
-        min_samples_leaf: int = 20,
-        cv: Any = 5,
-        random_state: RandomState = 0,
-        n_jobs: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.features = features
-        self.backend = backend
-        self.max_rounds = max_rounds
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_samples_leaf = min_samples_leaf
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
+    estimator: Any = None
+    _: KW_ONLY
+    features: Sequence[str | int] | None = None
+    backend: Literal["auto", "sklearn", "lightgbm"] = "auto"
+    max_rounds: int = 50
+    max_leaf_nodes: int = 9
+    min_samples_leaf: int = 20
+    cv: Any = 5
+    random_state: RandomState = 0
+    n_jobs: int | None = None
+    progress: bool | None = None
 
     def fit(
         self,

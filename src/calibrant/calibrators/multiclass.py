@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -252,6 +253,7 @@ class _OfScoreMaps(ProbabilityMap):
         return self._compose([calibrator.map_ for calibrator in fitted], state.pop(self.map_field, None))
 
 
+@dataclass(eq=False, repr=False)
 class OneVsRest(_OfScoreMaps):
     r"""One-vs-rest calibration: a binary calibrator per class, and the results divided by their sum.
 
@@ -298,8 +300,7 @@ class OneVsRest(_OfScoreMaps):
     map_kinds: ClassVar[tuple[str, ...]] = ("normalised",)
     map_field: ClassVar[str] = "domain"
 
-    def __init__(self, calibrator: ScoreMap | str | None = None) -> None:
-        self.calibrator = calibrator
+    calibrator: ScoreMap | str | None = None
 
     @property
     def accepts_any_score(self) -> bool:
@@ -317,6 +318,7 @@ class OneVsRest(_OfScoreMaps):
         return Normalised(fitted, value)
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseCoupling(_OfScoreMaps):
     r"""Pairwise calibration: a binary calibrator per pair of classes, coupled to class probabilities.
 
@@ -377,9 +379,9 @@ class PairwiseCoupling(_OfScoreMaps):
     saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_",)
     needs_all_classes: ClassVar[bool] = True
 
-    def __init__(self, calibrator: ScoreMap | str | None = None, *, eps: float = EPS) -> None:
-        self.calibrator = calibrator
-        self.eps = eps
+    calibrator: ScoreMap | str | None = None
+    _: KW_ONLY
+    eps: float = EPS
 
     def accepts_map(self, map_: Any) -> bool:
         return bool(super().accepts_map(map_) and map_.eps == self.eps)
@@ -478,6 +480,7 @@ class Cumulative(_OfScoreMaps):
 _POINTS = 51  # maximum number of points of the fitted curve
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Spline(ProbabilityMap):
     r"""Spline calibration: a natural cubic spline of the cumulative difference between outcomes and scores.
 
@@ -543,12 +546,9 @@ class Spline(ProbabilityMap):
 
     map_kinds: ClassVar[tuple[str, ...]] = ("top_label", "normalised")
 
-    def __init__(
-        self, *, on: Literal["top_label", "classwise"] = "top_label", n_knots: int = 6, eps: float = EPS
-    ) -> None:
-        self.on = on
-        self.n_knots = n_knots
-        self.eps = eps
+    on: Literal["top_label", "classwise"] = "top_label"
+    n_knots: int = 6
+    eps: float = EPS
 
     def accepts_map(self, map_: Any) -> bool:
         on, curves = ("top_label", [map_.confidence]) if map_.kind == "top_label" else ("classwise", map_.per_class)

@@ -154,6 +154,7 @@ def not_dominated(*objectives: Column) -> Bools:
     return np.asarray(~(no_higher & lower).any(axis=0))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ParetoRecalibrator(WarpedMap):
     r"""Recalibration of predictive distributions with two objectives: sharpness (NLL) against calibration (A^2).
 
@@ -198,9 +199,8 @@ class ParetoRecalibrator(WarpedMap):
 
     map_kinds: ClassVar[tuple[str, ...]] = ("sinh_arcsinh",)
 
-    def __init__(self, *, choice: Choice = "knee", n_points: int = 12) -> None:
-        self.choice: Choice = choice
-        self.n_points = n_points
+    choice: Choice = "knee"
+    n_points: int = 12
 
     def _fit_rows(self, y: Floats, forecast: Any, weight: Floats | None) -> SinhArcsinh:
         need_scores(forecast)

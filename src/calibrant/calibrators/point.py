@@ -6,7 +6,7 @@ predictions was not fitted on. Each reports the change of squared error and bias
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -286,6 +286,7 @@ class PointMap(RegressorMixin, Calibrator):  # type: ignore[misc]
         return self.predict(prediction)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearRecalibrator(PointMap):
     r"""Linear recalibration of Bella et al.: a straight line.
 
@@ -325,18 +326,10 @@ class LinearRecalibrator(PointMap):
 
     map_kinds: ClassVar[tuple[str, ...]] = ("linear",)
 
-    def __init__(
-        self,
-        *,
-        against: Literal["prediction", "outcome"] = "prediction",
-        slope: bool = True,
-        cv: int | None = 5,
-        random_state: int = 0,
-    ) -> None:
-        self.against = against
-        self.slope = slope
-        self.cv = cv
-        self.random_state = random_state
+    against: Literal["prediction", "outcome"] = "prediction"
+    slope: bool = True
+    cv: int | None = 5
+    random_state: int = 0
 
     def accepts_map(self, map_: Any) -> bool:
         return bool(self.slope or map_.slope == 1)
@@ -375,6 +368,7 @@ class LinearRecalibrator(PointMap):
         return float(self.map_.intercept)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class IsotonicRecalibrator(PointMap):
     """Isotonic regression of the outcomes on the predictions (pool adjacent violators).
 
@@ -401,9 +395,8 @@ class IsotonicRecalibrator(PointMap):
     map_kinds: ClassVar[tuple[str, ...]] = ("segments",)
     is_increasing: ClassVar[bool] = True
 
-    def __init__(self, *, cv: int | None = 5, random_state: int = 0) -> None:
-        self.cv = cv
-        self.random_state = random_state
+    cv: int | None = 5
+    random_state: int = 0
 
     def accepts_map(self, map_: Any) -> bool:
         return bool(map_.domain == "real" and map_.beyond == "level")
@@ -417,6 +410,7 @@ class IsotonicRecalibrator(PointMap):
         return maps.Segments(merged.prediction[kept], fitted[kept])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalRecalibrator(PointMap):
     """A smooth curve of the outcomes on the predictions, for bias that is neither linear nor monotone.
 
@@ -451,10 +445,9 @@ class LocalRecalibrator(PointMap):
 
     map_kinds: ClassVar[tuple[str, ...]] = ("cubic",)
 
-    def __init__(self, *, smoothness: float | None = None, cv: int | None = 5, random_state: int = 0) -> None:
-        self.smoothness = smoothness
-        self.cv = cv
-        self.random_state = random_state
+    smoothness: float | None = None
+    cv: int | None = 5
+    random_state: int = 0
 
     def _fit_table(self, table: MeanTable) -> maps.Cubic:
         if self.smoothness is not None and not (is_number(self.smoothness) and 0 <= self.smoothness < math.inf):
@@ -512,6 +505,7 @@ def _separated_means(merged: MeanTable) -> tuple[Floats, Floats, Floats]:
     return x_mean, y_mean, size
 
 
+@dataclass(eq=False, repr=False)
 class CostRecalibrator(PointMap):
     """Shifts predictions to the values of least cost, where over- and underestimates cost differently.
 
@@ -553,18 +547,11 @@ class CostRecalibrator(PointMap):
     needs_rows: ClassVar[bool] = True
     cross_validated: ClassVar[tuple[str, ...]] = ("trade_off_", "cost_")
 
-    def __init__(
-        self,
-        cost: Cost = LinearCost(over=1, under=1),  # noqa: B008  (frozen)
-        *,
-        n_bins: int | None = None,
-        cv: int | None = 5,
-        random_state: int = 0,
-    ) -> None:
-        self.cost = cost
-        self.n_bins = n_bins
-        self.cv = cv
-        self.random_state = random_state
+    cost: Cost = LinearCost(over=1, under=1)  # noqa: RUF009  (frozen)
+    _: KW_ONLY
+    n_bins: int | None = None
+    cv: int | None = 5
+    random_state: int = 0
 
     def accepts_map(self, map_: Any) -> bool:
         return bool(map_.shifts.size <= (10 if self.n_bins is None else self.n_bins))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -28,10 +29,7 @@ _ROUNDS = 50
 _PATIENCE = 5  # rounds without a gain
 
 
-def _has_probabilities(model: Any) -> bool:
-    return hasattr(model.estimator, "predict_proba")
-
-
+@dataclass(eq=False, repr=False)
 class ProportionThreshold(models.ModelOnFeatures):
     r"""A classifier that predicts each class as often as it occurs, by a threshold or by class weights.
 
@@ -88,13 +86,11 @@ class ProportionThreshold(models.ModelOnFeatures):
     np.True_
     """
 
-    def __init__(
-        self, estimator: Any, *, target: Mapping[Any, float] | None = None, cv: Any = 5, n_jobs: int | None = None
-    ) -> None:
-        self.estimator = estimator
-        self.target = target
-        self.cv = cv
-        self.n_jobs = n_jobs
+    estimator: Any
+    _: KW_ONLY
+    target: Mapping[Any, float] | None = None
+    cv: Any = 5
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Fit the classifier, and the threshold or weights on its out-of-fold scores.
@@ -134,7 +130,7 @@ class ProportionThreshold(models.ModelOnFeatures):
         self._keep(models.fit_on(self.estimator, rows), rows.classes, method)
         return self
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(lambda model: hasattr(model.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classifier, unchanged.
 
@@ -246,6 +242,7 @@ def _distance(scores: Floats, weight: Floats, share: Floats) -> float:
     return float(np.abs(predicted - share).sum() / 2)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ProportionRule(BaseEstimator):  # type: ignore[misc]
     """A rule from scores to classes that predicts each class as often as it occurs, overall or in each group.
 
@@ -294,9 +291,8 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
 
     kind: ClassVar[str] = "labels"
 
-    def __init__(self, *, target: Mapping[Any, float] | None = None, min_rows: int = 50) -> None:
-        self.target = target
-        self.min_rows = min_rows
+    target: Mapping[Any, float] | None = None
+    min_rows: int = 50
 
     def fit(
         self,

@@ -183,7 +183,9 @@ def read_table(
     if not len(column):
         raise InputError("X and y must hold at least one row; got no rows.", argument="X")
     event, classes = two_classes(column)
-    if any_score and not _all_probabilities(scores):
+    values = scores.values
+    is_probability = values.dtype.kind == "f" and bool(values.min() >= 0 and values.max() <= 1)
+    if any_score and not is_probability:
         return count_any_scores(event, scores.values, sample_weight), classes
     return ScoreTable.from_arrays(event, _columns.scores(scores).values, sample_weight=sample_weight), classes
 
@@ -211,11 +213,6 @@ def two_classes(y: _columns.ColumnData, hint: str = _SEVERAL_CLASSES) -> tuple[N
         hint=f"{hint} For one class pass 0 and 1.",
         argument="y",
     )
-
-
-def _all_probabilities(column: _columns.ColumnData) -> bool:
-    values = column.values
-    return values.dtype.kind == "f" and values.size > 0 and bool(values.min() >= 0 and values.max() <= 1)
 
 
 class Identity(ScoreMap):

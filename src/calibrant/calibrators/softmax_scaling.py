@@ -51,6 +51,7 @@ class _SoftmaxScaling(ProbabilityMap):
         return np.asarray(self.map_.biases)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SoftmaxTemperature(_SoftmaxScaling):
     r"""Temperature scaling of class probabilities, by maximum likelihood.
 
@@ -98,8 +99,7 @@ class SoftmaxTemperature(_SoftmaxScaling):
 
     _dimensions: ClassVar[int] = 0
 
-    def __init__(self, *, eps: float = EPS) -> None:
-        self.eps = eps
+    eps: float = EPS
 
     def accepts_map(self, map_: Any) -> bool:
         return bool(super().accepts_map(map_) and map_.weights >= 0 and not map_.biases.any())
@@ -126,6 +126,7 @@ class SoftmaxTemperature(_SoftmaxScaling):
         return 1 / self.slope_ if self.slope_ else float("inf")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class VectorScaling(_SoftmaxScaling):
     r"""Vector scaling of class probabilities, by maximum likelihood.
 
@@ -172,13 +173,13 @@ class VectorScaling(_SoftmaxScaling):
     _dimensions: ClassVar[int] = 1
     needs_all_classes: ClassVar[bool] = True
 
-    def __init__(self, *, eps: float = EPS) -> None:
-        self.eps = eps
+    eps: float = EPS
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         return self._fit_theta(matrix, code, weight, np.zeros((matrix.shape[1], 2)))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MatrixScaling(_SoftmaxScaling):
     r"""Matrix scaling of class probabilities, by maximum likelihood.
 
@@ -237,9 +238,8 @@ class MatrixScaling(_SoftmaxScaling):
     _dimensions: ClassVar[int] = 2
     needs_all_classes: ClassVar[bool] = True
 
-    def __init__(self, *, l2: float = 0.0, eps: float = EPS) -> None:
-        self.l2 = l2
-        self.eps = eps
+    l2: float = 0.0
+    eps: float = EPS
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         n_classes = matrix.shape[1]
@@ -248,6 +248,7 @@ class MatrixScaling(_SoftmaxScaling):
         return self._fit_theta(matrix, code, weight, penalty)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Dirichlet(_SoftmaxScaling):
     r"""Dirichlet calibration: a softmax of linear functions of log-probabilities, with a penalty.
 
@@ -317,18 +318,10 @@ class Dirichlet(_SoftmaxScaling):
     _dimensions: ClassVar[int] = 2
     needs_all_classes: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        reg_lambda: float = 1.0,
-        reg_mu: float | None = None,
-        penalty: Literal["odir", "l2"] = "odir",
-        eps: float = EPS,
-    ) -> None:
-        self.reg_lambda = reg_lambda
-        self.reg_mu = reg_mu
-        self.penalty = penalty
-        self.eps = eps
+    reg_lambda: float = 1.0
+    reg_mu: float | None = None
+    penalty: Literal["odir", "l2"] = "odir"
+    eps: float = EPS
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         check_option("penalty", self.penalty, ("odir", "l2"))

@@ -1,5 +1,6 @@
 """Smoothed probabilities of decision trees and forests."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ METHODS = ("m-estimate", "laplace", "curtailment")
 _EVENTS = 10  # b m of Zadrozny & Elkan, and the expected number of events of a node with enough rows
 
 
+@dataclass(eq=False, repr=False)
 class TreeSmoothing(ModelOnFeatures):
     r"""Smoothed probabilities of the leaves of scikit-learn's trees and forests, without other data.
 
@@ -70,18 +72,11 @@ class TreeSmoothing(ModelOnFeatures):
 
     cv = None  # no folds: the counts of the tree are used
 
-    def __init__(
-        self,
-        estimator: Any,
-        method: Literal["m-estimate", "laplace", "curtailment"] = "m-estimate",
-        *,
-        m: float | None = None,
-        min_rows: float | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.m = m
-        self.min_rows = min_rows
+    estimator: Any
+    method: Literal["m-estimate", "laplace", "curtailment"] = "m-estimate"
+    _: KW_ONLY
+    m: float | None = None
+    min_rows: float | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Fit the tree or forest (unless frozen) and smooth the counts of its leaves.

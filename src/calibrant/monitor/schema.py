@@ -70,10 +70,6 @@ def _to_float(value: Any) -> Any:
     return float(value) if type(value) is int else value
 
 
-def _to_flag(value: Any) -> Any:
-    return bool(value) if value in (0, 1) else value
-
-
 def _to_bytes(value: Any) -> Any:
     return bytes(value) if isinstance(value, memoryview) else value
 
@@ -111,7 +107,7 @@ RULES = {
     "number": _reals("a finite number", -_FINITE, _FINITE),
     "limit": _reals("a number", -math.inf, math.inf),
     "probability": _reals("a number from 0 to 1", 0.0, 1.0),
-    "flag": Rule("0 or 1", lambda value: type(value) is bool, _to_flag),
+    "flag": Rule("0 or 1", lambda value: type(value) is bool, lambda value: bool(value) if value in (0, 1) else value),
     "bytes": Rule("bytes", lambda value: type(value) is bytes, _to_bytes),
     "text": _texts("text"),
     "label": _texts("the key of a group or of an event", _is_label),

@@ -327,7 +327,7 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
             self.rejected_sizes_ = self._stairs(ax, rejected, "size-rejected")
             ax.set_ylim(0, float(n.max()) * 1.05)
             return
-        half = self._half
+        half = _HALF if len(self.drawn) <= _MANY else 0.5
         cells = list(enumerate(zip(rejected.tolist(), n.tolist(), strict=True)))
         accepted = [canvas.rectangle(i - half, i + half, r, size) if r < size else None for i, (r, size) in cells]
         parts = [canvas.rectangle(i - half, i + half, 0, r) if r > 0 else None for i, (r, _) in cells]
@@ -348,11 +348,6 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
     @property
     def _shows_intervals(self) -> bool:
         return len(self.drawn) <= canvas.MOST_SINGLE
-
-    @property
-    def _half(self) -> float:
-        """Half the width of a bar; many bins have no gaps between them."""
-        return _HALF if len(self.drawn) <= _MANY else 0.5
 
     def _draw_filled(self, ax: Axes, paths: list[Path | None], part: str) -> list[Artist]:
         colour = canvas.REJECTED if part.endswith("rejected") else canvas.ACCEPTED

@@ -53,21 +53,18 @@ def _agree(one: Any, other: Any) -> bool:
 def audit_page(audits: Mapping[str, Audit], *, title: str, inputs: list[dict[str, Any]] | None = None) -> str:
     """Return the report of audits as one HTML page; equal results give identical pages."""
     first = next(iter(audits.values()))
-    headline = first.verdict if len(audits) == 1 else _headline(audits)
+    count = sum(bool(audit.segments) for audit in audits.values())
+    several = f"{count} of {len(audits)} forecasts have miscalibrated segments"
+    headline = first.verdict if len(audits) == 1 else several
     return render(
         "audit_page.html",
         title=title,
         version=__version__,
-        tone="bad" if any(audit.segments for audit in audits.values()) else "open",
+        tone="bad" if count else "open",
         headline=headline[:1].upper() + headline[1:],
         audits=audit_sections(audits),
         inputs=inputs or [],
     )
-
-
-def _headline(audits: Mapping[str, Audit]) -> str:
-    count = sum(bool(audit.segments) for audit in audits.values())
-    return f"{count} of {len(audits)} forecasts have miscalibrated segments"
 
 
 def audit_sections(audits: Mapping[str, Audit]) -> list[dict[str, Any]]:

@@ -82,10 +82,6 @@ class _HeldPage:
         pause = min(_PAUSES * self.seconds, _LONGEST_PAUSE)
         return max(0.0, self.finished + pause - time.monotonic())
 
-    def may_wait(self, state: ModelState) -> bool:
-        """Return whether the page may be shown once more: it was drawn a moment ago, and there is no new alarm."""
-        return self.rest > 0 and self.state.n_alarms == state.n_alarms
-
 
 class _Pages:
     """Handlers of the pages; what they drew and read last stays in memory."""
@@ -120,7 +116,9 @@ class _Pages:
         key = "page", name, chosen, links, silences, needs_token
         held: _HeldPage | None = self._results.peek(key)
         live = _LIVE_HEADER in request.headers
-        if held is None or (held.state != state and not (live and held.may_wait(state))):
+        if held is None or (
+            held.state != state and not (live and held.rest > 0 and held.state.n_alarms == state.n_alarms)
+        ):
             begun = time.monotonic()
             page = await service.compute(draw)
             held = _HeldPage(page, state, time.monotonic(), time.monotonic() - begun)

@@ -269,8 +269,7 @@ def _check_messages(body: bytes, max_rows: int) -> None:
             raise InputError("The Arrow stream must not be compressed.", hint="Write it without compression.")
         n_rows += length if message.type == "record batch" else 0
         if n_rows > max_rows or length > max_rows or length < 0:
-            text = f"A request must have at most {max_rows:,} rows; got {n_rows:,}. Send it in parts."
-            raise ServiceProblem(413, text)
+            raise _too_many(n_rows, max_rows)
     raise InputError(f"The Arrow stream must have at most {_MOST_MESSAGES:,} messages.")
 
 
