@@ -81,7 +81,11 @@ class _CostAware(LogisticMap):
         if self.grid == "paper":
             slope, intercept = min(self._paper_grid(), key=full)
         else:
-            slope, intercept = self._search(full, make_objective(group_scores(table)), table)
+            # ECC is discontinuous where a score crosses the edge of a bin, so derivatives are not useful. Lines on a
+            # grid are compared; from the best few and from the identity the search continues with decreasing steps.
+            starts = sorted(self._candidates(table), key=make_objective(group_scores(table)))[:_STARTS]
+            ends = [self._descend(full, line) for line in [(1.0, 0.0), *starts]]
+            slope, intercept = min(ends, key=lambda end: end[0])[1]
         map_ = maps.Logistic(float(slope), float(intercept), "logit", self.eps)
         # ECC of the map as it will be applied and with the cost as given; `full` uses a normalised cost.
         asked = ECC(cost=LinearCost() if self.cost is None else self.cost, n_bins=self.n_bins, bins=self.bins)
@@ -111,18 +115,6 @@ class _CostAware(LogisticMap):
     def _steps(self, size: float) -> list[LogitLine]:
         """Return the steps of the search: factors of the slope and changes of the intercept."""
         raise NotImplementedError
-
-    def _search(
-        self, full: Callable[[LogitLine], float], rough: Callable[[LogitLine], float], table: ScoreTable
-    ) -> LogitLine:
-        """Return the best line of a search without derivatives.
-
-        ECC is discontinuous where a score crosses the edge of a bin, so derivatives are not useful. Lines on a grid are
-        compared; from the best few and from the identity the search continues with decreasing steps.
-        """
-        starts = sorted(self._candidates(table), key=rough)[:_STARTS]
-        ends = [self._descend(full, line) for line in [(1.0, 0.0), *starts]]
-        return min(ends, key=lambda end: end[0])[1]
 
     def _descend(self, full: Callable[[LogitLine], float], line: LogitLine) -> tuple[float, LogitLine]:
         best, size = full(line), 0.25

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,62 +130,9 @@ class _Fold:
         return boosted_trees.BoostedLogOdds(self.slope, self.intercept, scale, tuple(self.rounds[:n_rounds]))
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Models of the folds with the number of rounds of least held-out loss.
-
-    Attributes
-    ----------
-    models : tuple of BoostedLogOdds
-        One per fold.
-    losses : array
-        Mean held-out log loss of the scores, of slope and intercept, and after each round.
-    n_rounds : int
-    scale : float
-        Factor of the sum of all rounds.
-    gain, standard_error : float
-        Mean decrease of the held-out loss with this number of rounds, before it is scaled.
-    """
-
-    models: tuple[boosted_trees.BoostedLogOdds, ...]
-    losses: Floats
-    n_rounds: int
-    scale: float
-    gain: float
-    standard_error: float
-
-
-def boost_in_folds(
-    rows: boosted_trees.TreeRows,
-    log_odds: Floats,
-    folds: Sequence[tuple[Ints, Ints]],
-    cluster: Ints | None,
-    settings: boosted_trees.TreeSettings,
-    backend: boosted_trees.Backend,
-    *,
-    max_rounds: int,
-    n_jobs: int | None = None,
-    progress: bool | None = None,
-) -> HeldOut:
-    """Boost in each fold until the mean loss of all held-out rows stops to decrease."""
-    tested = np.concatenate([test for _, test in folds])
-    event, weight = rows.event[tested], rows.weight[tested]
-    before = row_losses(log_odds[tested], event)
-    states = [_Fold.begin(rows, log_odds, train, test) for train, test in folds]
-    path = [np.concatenate([fold.predicted for fold in states])]
-    means = [float(np.average(before, weights=weight)), _mean_loss(path[0], event, weight)]
-    with Parallel(n_jobs=n_jobs) as parallel:
-        for _ in progress_bar(range(max_rounds), max_rounds, "rounds", show=progress):
-            states = parallel(delayed(fold.advance)(settings, backend) for fold in states)
-            path.append(np.concatenate([fold.predicted for fold in states]))
-            means.append(_mean_loss(path[-1], event, weight))
-            if len(path) - 1 - int(np.argmin(means[1:])) >= PATIENCE:
-                break
-    best = int(np.argmin(means[1:]))
-    gains = before - row_losses(path[best], event)
-    gain, error = _mean_and_error(gains, weight, None if cluster is None else cluster[tested])
-    scale = _best_scale(path[0], path[best], event, weight)
-    return HeldOut(tuple(fold.model(best, scale) for fold in states), np.array(means), best, scale, gain, error)
+# The models of the folds, the mean loss before and after each round, the number of rounds, the scale, and the gain of
+# the held-out rows with its standard error.
+HeldOut: TypeAlias = tuple[tuple[boosted_trees.BoostedLogOdds, ...], Floats, int, float, float, float]
 
 
 def _mean_loss(log_odds: Floats, event: Ints, weight: Floats) -> float:
@@ -443,14 +390,11 @@ class Multicalibrator(ModelOnFeatures):
         self._coders, self.backend_ = coders, boosted_trees.choose_backend(self.backend)
 
     def _keep_models(self, held_out: HeldOut | None, too_few: str, notes: tuple[Note, ...]) -> None:
-        self.losses_, self.gain_, self.gain_error_ = np.empty(0), 0.0, np.inf
-        self.n_rounds_, self.scale_, self.models_ = 0, 1.0, ()
-        self.notes_ = notes
-        if held_out is not None:
-            self.losses_, self.gain_, self.gain_error_ = held_out.losses, held_out.gain, held_out.standard_error
-        self.improved_ = bool(self.gain_ > self.gain_error_)
-        if self.improved_ and held_out is not None:
-            self.n_rounds_, self.scale_, self.models_ = held_out.n_rounds, held_out.scale, held_out.models
+        models, losses, n_rounds, scale, gain, error = held_out or ((), np.empty(0), 0, 1.0, 0.0, np.inf)
+        self.losses_, self.gain_, self.gain_error_, self.notes_ = losses, gain, error, notes
+        self.improved_ = bool(gain > error)
+        self.n_rounds_, self.scale_, self.models_ = (n_rounds, scale, models) if self.improved_ else (0, 1.0, ())
+        if self.improved_:
             return
         reason = too_few or (
             f"the held-out log loss decreases by {self.gain_:.3g} per row, which is not more than its standard "
@@ -463,18 +407,29 @@ class Multicalibrator(ModelOnFeatures):
             warnings.warn(f"Multicalibrator: {self.notes_[-1].text}", CalibrantWarning, stacklevel=5)
 
     def _boost(self, rows: boosted_trees.TreeRows, log_odds: Floats, cluster: Ints | None, used: Ints) -> HeldOut:
+        """Boost in each fold until the mean loss of all held-out rows stops to decrease."""
         seed = int(generator(self.random_state).integers(2**31))
-        return boost_in_folds(
-            rows,
-            log_odds,
-            split_rows(self.cv, rows.event, cluster, seed, used),
-            cluster,
-            boosted_trees.TreeSettings(self.max_leaf_nodes, self.min_samples_leaf, seed),
-            boosted_trees.choose_backend(self.backend),
-            max_rounds=self.max_rounds,
-            n_jobs=self.n_jobs,
-            progress=self.progress,
-        )
+        folds = split_rows(self.cv, rows.event, cluster, seed, used)
+        settings = boosted_trees.TreeSettings(self.max_leaf_nodes, self.min_samples_leaf, seed)
+        backend = boosted_trees.choose_backend(self.backend)
+        tested = np.concatenate([test for _, test in folds])
+        event, weight = rows.event[tested], rows.weight[tested]
+        before = row_losses(log_odds[tested], event)
+        states = [_Fold.begin(rows, log_odds, train, test) for train, test in folds]
+        path = [np.concatenate([fold.predicted for fold in states])]
+        means = [float(np.average(before, weights=weight)), _mean_loss(path[0], event, weight)]
+        with Parallel(n_jobs=self.n_jobs) as parallel:
+            for _ in progress_bar(range(self.max_rounds), self.max_rounds, "rounds", show=self.progress):
+                states = parallel(delayed(fold.advance)(settings, backend) for fold in states)
+                path.append(np.concatenate([fold.predicted for fold in states]))
+                means.append(_mean_loss(path[-1], event, weight))
+                if len(path) - 1 - int(np.argmin(means[1:])) >= PATIENCE:
+                    break
+        best = int(np.argmin(means[1:]))
+        gains = before - row_losses(path[best], event)
+        gain, error = _mean_and_error(gains, weight, None if cluster is None else cluster[tested])
+        scale = _best_scale(path[0], path[best], event, weight)
+        return tuple(fold.model(best, scale) for fold in states), np.array(means), best, scale, gain, error
 
     def _too_few_rows(self, event: Ints, cluster: Ints | None) -> str:
         """Return why folds cannot be made, or an empty string."""

@@ -493,49 +493,33 @@ def read_summaries(store: Store, models: Collection[str] | None = None) -> list[
         windows, open_rows = _closed_windows(connection, versions), _open_rows(connection, versions)
         evidence, alarms = _recent_evidence(connection, versions), alarms_by_model(connection, ids)
         predictions, silences = predictions_by_model(connection, ids), _last_silences(connection)
-    return [
-        _summary(
-            check_sums(row, "streams"),
-            windows.get(row.version_id),
-            open_rows.get(row.version_id, 0),
-            evidence.get(row.version_id, []),
-            alarms.get(row.model_id, []),
-            predictions.get(row.model_id, (0, 0)),
-            silences.get(row.model_id),
+    summaries = []
+    for row in rows:
+        check_sums(row, "streams")
+        settings, closed = ModelSettings.from_json(row.settings), windows.get(row.version_id)
+        raised, silenced = alarms.get(row.model_id, []), silences.get(row.model_id)
+        unacknowledged = [alarm.stream for alarm in raised if alarm.acknowledged is None]
+        n_unlabelled, n_predictions = predictions.get(row.model_id, (0, 0))
+        summary = ModelSummary(
+            model=row.model,
+            version="1" if row.version is None else row.version,
+            window=settings.window,
+            n_rows=row.n or 0,
+            n_open_rows=open_rows.get(row.version_id, 0),
+            n_windows=0 if closed is None else int(closed.count),
+            predicted=row.score_sum / row.n if row.n else math.nan,
+            observed=row.k / row.n if row.n else math.nan,
+            log_e_value=row.log_e or 0.0,
+            threshold=log_threshold(settings.alpha, row.ordinal or 1),
+            evidence=tuple(evidence.get(row.version_id, [])),
+            last_window=None if closed is None else to_datetime(closed.last),
+            unlabelled=n_unlabelled / n_predictions if n_predictions else math.nan,
+            alarms=tuple(None if stream == WHOLE else group_label(stream) for stream in unacknowledged),
+            n_acknowledged=len(raised) - len(unacknowledged),
+            silenced=None if silenced is None else to_datetime(silenced),
         )
-        for row in rows
-    ]
-
-
-def _summary(
-    row: Any,
-    closed: Any,
-    n_open_rows: int,
-    evidence: list[float],
-    alarms: list[Any],
-    predictions: tuple[int, int],
-    silenced: int | None,
-) -> ModelSummary:
-    settings, (n_unlabelled, n_predictions) = ModelSettings.from_json(row.settings), predictions
-    unacknowledged = [alarm.stream for alarm in alarms if alarm.acknowledged is None]
-    return ModelSummary(
-        model=row.model,
-        version="1" if row.version is None else row.version,
-        window=settings.window,
-        n_rows=row.n or 0,
-        n_open_rows=n_open_rows,
-        n_windows=0 if closed is None else int(closed.count),
-        predicted=row.score_sum / row.n if row.n else math.nan,
-        observed=row.k / row.n if row.n else math.nan,
-        log_e_value=row.log_e or 0.0,
-        threshold=log_threshold(settings.alpha, row.ordinal or 1),
-        evidence=tuple(evidence),
-        last_window=None if closed is None else to_datetime(closed.last),
-        unlabelled=n_unlabelled / n_predictions if n_predictions else math.nan,
-        alarms=tuple(None if stream == WHOLE else group_label(stream) for stream in unacknowledged),
-        n_acknowledged=len(alarms) - len(unacknowledged),
-        silenced=None if silenced is None else to_datetime(silenced),
-    )
+        summaries.append(summary)
+    return summaries
 
 
 class ModelState(NamedTuple):

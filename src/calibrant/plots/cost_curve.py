@@ -26,7 +26,6 @@ from calibrant.metrics.metric import has_bins
 from calibrant.plots import canvas
 from calibrant.plots.display import ScoreDisplay, named_results, read_tables, result_table, shared_metric, stacked
 from calibrant.tables.rows import RowOptions
-from calibrant.tables.score_table import ScoreTable
 
 _RATIOS = tuple(float(r) for r in np.geomspace(0.05, 20, 61))
 
@@ -140,7 +139,22 @@ class CostDisplay(ScoreDisplay):
 
         curves = {}
         for name, table in read_tables(y_true, y_prob, rows).items():
-            curves[name] = _curve(table, metric, asked, n_resamples, level, random_state)
+            metrics: list[Any] = [metric(1, 0), metric(0, 1)]
+            if not n_resamples:
+                curves[name] = CostCurve(*(one.value(table) for one in metrics))
+                continue
+            sample = TableSample(table)
+            a, b = resample_metrics(metrics, sample, seed=seed_sequence(random_state), n_resamples=n_resamples)
+            limits = []
+            for over, under in zip(*_units(asked), strict=True):
+                # ECC is linear in the unit costs, in the data and in each replicate.
+                value, bootstrap, null = (
+                    over * getattr(a, part) + under * getattr(b, part) for part in ("value", "bootstrap", "null")
+                )
+                both = Replicates(metric(float(over), float(under)), value, bootstrap, null, sample)
+                limits.append(interval_limits(both, level))
+            low, high = np.array(limits).T
+            curves[name] = CostCurve(a.value, b.value, low, high)
         return cls(curves, asked, level).plot(ax=ax, fig=fig)
 
     @classmethod
@@ -263,32 +277,3 @@ def _ticks(low: float, high: float) -> list[float]:
 def _units(ratios: Floats) -> tuple[Floats, Floats]:
     """Return the unit costs of overestimation and underestimation, with the mean 1."""
     return 2 / (1 + ratios), 2 * ratios / (1 + ratios)
-
-
-def _curve(
-    table: ScoreTable,
-    metric: Callable[[float, float], GCE],
-    ratios: Floats,
-    n_resamples: int,
-    level: float,
-    random_state: RandomState,
-) -> CostCurve:
-    """Compute ECC at each ratio; `metric` maps the unit costs of over- and underestimation to a metric."""
-    metrics: list[Any] = [metric(1, 0), metric(0, 1)]
-    if not n_resamples:
-        return CostCurve(*(one.value(table) for one in metrics))
-    sample = TableSample(table)
-    a, b = resample_metrics(metrics, sample, seed=seed_sequence(random_state), n_resamples=n_resamples)
-    limits = []
-    for over, under in zip(*_units(ratios), strict=True):
-        # ECC is linear in the unit costs, in the data and in each replicate.
-        both = Replicates(
-            metric(float(over), float(under)),
-            over * a.value + under * b.value,
-            over * a.bootstrap + under * b.bootstrap,
-            over * a.null + under * b.null,
-            sample,
-        )
-        limits.append(interval_limits(both, level))
-    low, high = np.array(limits).T
-    return CostCurve(a.value, b.value, low, high)

@@ -12,6 +12,7 @@ from calibrant._support.arrays import Column, Floats, Ints, Weights, read_only
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.lazy import cached_property
 from calibrant.tables.rows import DROPPED, Missing, Rows, TableReader
+from calibrant.tables.score_table import check_one_kind
 
 _MOST = 2**53  # rows are counted exactly up to this
 _LARGEST = 1e90  # cubes of such numbers and of their inverses are finite, and so are sums of these
@@ -431,11 +432,7 @@ class MeanTable:
     def __add__(self, other: "MeanTable") -> "MeanTable":
         if not isinstance(other, MeanTable):
             return NotImplemented
-        if self.importance != other.importance:
-            raise InputError(
-                "Tables must be of one kind to be added; got one of counts and one of importance weights.",
-                hint="Count both with sample_weight, or both with frequency.",
-            )
+        check_one_kind([self, other])
         both = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
             for name in ("prediction", "n", "mean", "m2")

@@ -608,7 +608,7 @@ def add_tables(tables: Sequence[ScoreTable]) -> ScoreTable:
     )
 
 
-def check_one_kind(tables: Sequence[ScoreTable]) -> None:
+def check_one_kind(tables: Sequence[Any]) -> None:
     """Check that all tables are of counts, or all of importance weights."""
     if len({table.importance for table in tables}) > 1:
         raise InputError(

@@ -126,10 +126,6 @@ class EventHub:
             for each in list(self._streams):
                 each.offer(changed)
 
-    def stop(self) -> None:
-        """End all streams."""
-        self.stopping.set()
-
 
 _MOST_CELLS = 5000  # windows times groups of one request: about 20 s
 
@@ -152,6 +148,9 @@ class Service:
         self.writers = WriteQueue("write", self.store, settings.max_queue)
         self.readers = WorkQueue("read", 4, 4 * settings.max_queue)
         self.computers = WorkQueue("compute", 1, 8)
+        # Run a function that reads the store, that writes to it (and return when that is durable), and that computes
+        # for long, one at a time.
+        self.read, self.write, self.compute = self.readers.run, self.writers.run, self.computers.run
         self.events = EventHub(lambda: self.read(self.revisions), settings.max_streams)
         self.metrics = RequestMetrics()
         self.queues = (self.writers, self.readers, self.computers)
@@ -179,18 +178,6 @@ class Service:
         if self.events.stopping.is_set():
             raise ServiceProblem(503, "The service is stopping.", headers={"Retry-After": "10"})
         await self.read(self.store.models)
-
-    async def read(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Run a function that reads the store."""
-        return await self.readers.run(function, *args, **options)
-
-    async def write(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Run a function that writes to the store; its writes are durable when this returns."""
-        return await self.writers.run(function, *args, **options)
-
-    async def compute(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Run a function that computes for long, such as an evaluation; one runs at a time."""
-        return await self.computers.run(function, *args, **options)
 
     def with_monitor(self, model: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
         """Call a function with the monitor of a model (not in the event loop)."""
@@ -242,7 +229,7 @@ class Service:
 
     def stop(self) -> None:
         """End streams of events; running requests go on."""
-        self.events.stop()
+        self.events.stopping.set()
 
     async def finish(self) -> None:
         """Finish the running deliveries and the work that waits, and close the store."""
