@@ -19,7 +19,7 @@ MetricClass: TypeAlias = Callable[..., GCE | UnbinnedMetric]
 class MetricRegistry(UserDict[str, MetricClass]):
     """Metric classes by name.
 
-    A class may be given as text, its module in `calibrant.metrics` and its name. The module is then loaded when the
+    A class may be given by the module in `calibrant.metrics` that has its function. The module is then loaded when the
     class is first used: no task needs all of them.
     """
 
@@ -30,53 +30,25 @@ class MetricRegistry(UserDict[str, MetricClass]):
         self.data = dict(classes)
 
     def __getitem__(self, name: str) -> MetricClass:
-        if isinstance(self.data[name], str):
-            module, _, cls = self.data[name].rpartition(".")
-            self.data[name] = getattr(import_module(f"calibrant.metrics.{module}"), cls)
-        found: MetricClass = self.data[name]
+        known = self.data[name]
+        if isinstance(known, str):
+            known = self.data[name] = getattr(import_module(f"calibrant.metrics.{known}"), name).metric
+        found: MetricClass = known
         return found
 
 
-METRICS = MetricRegistry(
-    {
-        "ece": "calibration_errors.ECE",
-        "ace": "calibration_errors.ACE",
-        "mce": "calibration_errors.MCE",
-        "rmsce": "calibration_errors.RMSCE",
-        "tce": "calibration_errors.TCE",
-        "ecc": "calibration_errors.ECC",
-        "bias": "calibration_errors.Bias",
-        "oe_ratio": "calibration_errors.OERatio",
-        "debiased_sce": "calibration_errors.DebiasedSCE",
-        "smooth_ece": "smooth_errors.SmoothECE",
-        "ecce_mad": "calibration_errors.EcceMad",
-        "ecce_r": "calibration_errors.EcceR",
-        "ici": "calibration_errors.ICI",
-        "emax": "calibration_errors.Emax",
-        "calbin": "calibration_errors.CalBin",
-        "log_odds_error": "log_odds.LogOddsError",
-        "calloss": "calibration_errors.CalLoss",
-        "mcb": "proper_scores.MCB",
-        "brier": "proper_scores.Brier",
-        "stratified_brier": "proper_scores.StratifiedBrier",
-        "log_loss": "proper_scores.LogLoss",
-        "auc": "proper_scores.AUC",
-        "mean_error": "point.MeanError",
-        "ratio": "point.Ratio",
-        "mean_quotient": "point.MeanQuotient",
-        "mse": "point.MSE",
-        "rmse": "point.RMSE",
-        "mae": "point.MAE",
-        "relative_mse": "point.RelativeMSE",
-        "error_tolerance": "point.ErrorTolerance",
-        "pinball": "point.Pinball",
-        "rps": "ordinal.RPS",
-        "crps": "distribution.CRPS",
-        "nll": "distribution.NLL",
-        "interval_score": "distribution.IntervalScore",
-        "coverage_error": "distribution.CoverageError",
-    }
+_MODULES = (
+    ("calibration_errors", "ece ace mce rmsce tce ecc bias oe_ratio debiased_sce"),
+    ("smooth_errors", "smooth_ece"),
+    ("calibration_errors", "ecce_mad ecce_r ici emax calbin"),
+    ("log_odds", "log_odds_error"),
+    ("calibration_errors", "calloss"),
+    ("proper_scores", "mcb brier stratified_brier log_loss auc"),
+    ("point", "mean_error ratio mean_quotient mse rmse mae relative_mse error_tolerance pinball"),
+    ("ordinal", "rps"),
+    ("distribution", "crps nll interval_score coverage_error"),
 )
+METRICS = MetricRegistry({name: module for module, names in _MODULES for name in names.split()})
 
 
 def metric_names(kind: str) -> list[str]:

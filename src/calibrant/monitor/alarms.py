@@ -44,16 +44,10 @@ def alarm_from_row(row: Any) -> Alarm:
     """Return the alarm of a row of the store with the name of its version and the start of its window."""
     if row.start is None:
         raise damaged(f"alarm {row.id} names a window that does not exist")
-    return Alarm(
-        int(row.id),
-        row.name,
-        None if row.stream == WHOLE else group_label(row.stream),
-        to_datetime(row.start),
-        row.log_e,
-        to_datetime(row.raised),
-        None if row.acknowledged is None else to_datetime(row.acknowledged),
-        row.reason,
-    )
+    group = None if row.stream == WHOLE else group_label(row.stream)
+    start, raised = to_datetime(row.start), to_datetime(row.raised)
+    done = None if row.acknowledged is None else to_datetime(row.acknowledged)
+    return Alarm(int(row.id), row.name, group, start, row.log_e, raised, done, row.reason)
 
 
 def acknowledge_alarm(connection: sa.Connection, model_id: int, alarm_id: int, reason: str) -> None:

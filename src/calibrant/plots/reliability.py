@@ -139,18 +139,9 @@ class ReliabilityDisplay(ScoreDisplay):
             bins = EqualInformation(10) if crowded else EqualWidth(10)
         gce = GCE(bins, absolute_gap, weighted_l1, name="calibration gap")
         measured = {model: gce(table) for model, table in tables.items()}
-        return cls.from_breakdown(
-            measured,
-            band=band,
-            n_resamples=n_resamples,
-            random_state=random_state,
-            confidence_level=confidence_level,
-            scale=scale,
-            ymax=ymax,
-            name=name,
-            ax=ax,
-            fig=fig,
-        )
+        sampling: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
+        look: dict[str, Any] = {"scale": scale, "ymax": ymax, "name": name, "ax": ax, "fig": fig}
+        return cls.from_breakdown(measured, band=band, confidence_level=confidence_level, **sampling, **look)
 
     @classmethod
     def from_breakdown(

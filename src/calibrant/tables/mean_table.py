@@ -103,14 +103,8 @@ class MeanTable:
         -------
         MeanTable
         """
-        rows = Rows.read(
-            y_true,
-            {"y_pred": y_pred},
-            sample_weight=sample_weight,
-            frequency=frequency,
-            missing=missing,
-            hint=ONE_COLUMN,
-        )
+        options: dict[str, Any] = {"sample_weight": sample_weight, "frequency": frequency, "missing": missing}
+        rows = Rows.read(y_true, {"y_pred": y_pred}, **options, hint=ONE_COLUMN)
         return cls.from_rows(rows)
 
     @classmethod
