@@ -90,6 +90,13 @@ class ColumnData:
         row = None if row is None or self.counts is not None else self.first_row + row
         return InputError(f"{self.name} {found}", hint=hint, argument=self.name, row=row, value=value)
 
+    def refuse(self, bad: Bools, rule: str, *, hint: str | Text = "") -> None:
+        """Raise an error about the first of the marked cells, which break a rule; nothing if no cell is marked."""
+        if bad.any():
+            row = int(np.argmax(bad))
+            value = self.values[row].item()
+            raise self.error(f"{rule}; {self.place(row)} is {value:.6g}.", hint=hint, row=row, value=value)
+
 
 def check_lengths(columns: Sequence[Any]) -> None:
     """Raise an error unless all columns are as long as the first; other values of rows are named "forecast"."""
@@ -295,16 +302,11 @@ def finite(column: ColumnData) -> ColumnData:
     values = column.values.astype(np.float64)
     if values.size and values.min() >= -LARGEST_SCORE and values.max() <= LARGEST_SCORE:
         return replace(column, values=values)
+    found = replace(column, values=values)
+    hint = "Look for a division by zero or an overflow where the values are computed."
     bad = ~(np.abs(values) <= LARGEST_SCORE) & ~column.mask
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise column.error(
-            f"must hold finite numbers, at most {LARGEST_SCORE:g} in size; {column.place(row)} is {values[row]:.6g}.",
-            hint="Look for a division by zero or an overflow where the values are computed.",
-            row=row,
-            value=values[row].item(),
-        )
-    return replace(column, values=values)
+    found.refuse(bad, f"must hold finite numbers, at most {LARGEST_SCORE:g} in size", hint=hint)
+    return found
 
 
 def _not_probabilities(column: ColumnData, values: Floats, far: Bools, squash: str) -> InputError:

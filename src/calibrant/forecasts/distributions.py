@@ -114,15 +114,8 @@ class Gaussian(Forecast):
         _columns.check_alignment({"mean": self.mean, "sd": self.sd})
         if 1 not in (len(mean), len(sd)):
             _columns.check_lengths([mean, sd])
-        bad = sd.values <= 0
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise sd.error(
-                f"must be positive; row {row} is {sd.values[row]:.6g}.",
-                hint="A forecast without spread has no density; use a small standard deviation.",
-                row=row,
-                value=float(sd.values[row]),
-            )
+        hint = "A forecast without spread has no density; use a small standard deviation."
+        sd.refuse(sd.values <= 0, "must be positive", hint=hint)
         if not len(mean) or not len(sd):
             raise InputError("A forecast must have at least one row; got none.", argument="mean")
         for name, values in zip(("mean", "sd"), np.broadcast_arrays(mean.values, sd.values), strict=True):

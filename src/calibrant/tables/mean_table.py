@@ -164,15 +164,9 @@ class MeanTable:
         _columns.refuse_missing(columns)
         p, count, average, spread = (column.values for column in columns)
         whole = (count == np.rint(count)) & (count >= 1) & (count <= _MOST)
-        for good, column, rule in (
-            (whole, columns[1], "be whole numbers from 1"),
-            (spread >= 0, columns[3], "not be negative"),
-            ((count > 1) | (spread == 0), columns[3], "be 0 where there is one row"),
-        ):
-            if not good.all():
-                row = int(np.argmin(good))
-                value = column.values[row]
-                raise column.error(f"must {rule}; row {row} is {value:.6g}.", hint="", row=row, value=float(value))
+        columns[1].refuse(~whole, "must be whole numbers from 1")
+        columns[3].refuse(spread < 0, "must not be negative")
+        columns[3].refuse((count == 1) & (spread != 0), "must be 0 where there is one row")
         if not p.size:
             raise InputError("There are no rows; at least one is needed.", argument="prediction")
         return cls(p, count.astype(np.int64), average, spread, n_in=int(count.sum()))

@@ -645,16 +645,11 @@ def _total(weights: Weights) -> float:
 
 
 def _whole(column: _columns.ColumnData) -> Ints:
-    values = _columns.numbers(column).values
+    column = _columns.numbers(column)
+    values = column.values
     bad = ~((values >= 0) & (values == np.rint(values)) & (values <= _MOST_ROWS))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise column.error(
-            f"must hold whole numbers from 0 to 2**53; row {row} is {values[row]:.6g}.",
-            hint="For weights that are not whole use from_arrays with sample_weight.",
-            row=row,
-            value=values[row].item(),
-        )
+    hint = "For weights that are not whole use from_arrays with sample_weight."
+    column.refuse(bad, "must hold whole numbers from 0 to 2**53", hint=hint)
     return values.astype(np.int64)
 
 
