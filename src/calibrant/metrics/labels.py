@@ -80,21 +80,19 @@ class Proportions:
         right, actual, predicted = np.diag(n), n.sum(axis=1), n.sum(axis=0)
         recall = _ratio(right, actual)
         test, pvalue = _equal_margins(n)
-        stored = {
-            "size": size,
-            "actual": np.asarray(actual / size),
-            "predicted": np.asarray(predicted / size),
-            "difference": np.asarray(predicted / size - actual / size),
-            "recall": recall,
-            "precision": _ratio(right, predicted),
-            "accuracy": float(np.trace(n) / size),
-            "macro_accuracy": float(np.nanmean(recall)),
-            "f_measure": float(np.nanmean(_ratio(2 * right, predicted + actual))),
-            "test": test,
-            "pvalue": pvalue,
-        }
-        for name, value in stored.items():
-            object.__setattr__(self, name, value)
+        self.__dict__.update(
+            size=size,
+            actual=np.asarray(actual / size),
+            predicted=np.asarray(predicted / size),
+            difference=np.asarray(predicted / size - actual / size),
+            recall=recall,
+            precision=_ratio(right, predicted),
+            accuracy=float(np.trace(n) / size),
+            macro_accuracy=float(np.nanmean(recall)),
+            f_measure=float(np.nanmean(_ratio(2 * right, predicted + actual))),
+            test=test,
+            pvalue=pvalue,
+        )
         self._close()
 
     def _close(self) -> None:

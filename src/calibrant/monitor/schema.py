@@ -246,12 +246,9 @@ models = _table(
     _text("name", unique=True),
     _text("settings"),
     _integer("created", "time"),
-    _whole("n_duplicates"),
-    _whole("n_unknown"),
+    *map(_whole, ("n_duplicates", "n_unknown")),
     # Predictions that `forget` deleted, and those of them that had no outcome.
-    _whole("n_forgotten"),
-    _whole("n_forgotten_unlabelled"),
-    _whole("revision"),
+    *map(_whole, ("n_forgotten", "n_forgotten_unlabelled", "revision")),
 )
 
 # `revision` of a model grows with each write transaction. `horizon`: windows with a lower key are closed.
@@ -274,8 +271,7 @@ windows = _table(
     _integer("start", "time"),
     _integer("end", "time"),
     _flag("closed"),
-    _whole("n_late"),
-    _whole("n_unlabelled"),
+    *map(_whole, ("n_late", "n_unlabelled")),
 )
 
 # Rows of one window and group arrive in several parts, which become one when the window closes.

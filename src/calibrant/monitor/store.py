@@ -271,14 +271,8 @@ def read_audit(store: Store, after: int, limit: int) -> list[AuditEntry]:
     query = sa.select(table).where(table.c.id > after).order_by(table.c.id).limit(limit)
     with store.read() as connection:
         rows = connection.execute(query).all()
+    details = [read_json(row.detail, "audit.detail", dict) for row in rows]
     return [
-        AuditEntry(
-            int(row.id),
-            to_datetime(row.time).isoformat(),
-            row.who,
-            row.action,
-            row.model,
-            read_json(row.detail, "audit.detail", dict),
-        )
-        for row in rows
+        AuditEntry(int(row.id), to_datetime(row.time).isoformat(), row.who, row.action, row.model, detail)
+        for row, detail in zip(rows, details, strict=True)
     ]

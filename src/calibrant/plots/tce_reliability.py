@@ -1,7 +1,7 @@
 """`TestBasedReliabilityDisplay`: the reliability diagram of TCE."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeAlias, Unpack
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -278,9 +278,9 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
     def _draw_violins(self, axis: Axis) -> None:
         partition = self.drawn.partition
         outlines = violins(partition, axis, cells_per_bin(len(partition)))
-        lengths = [v.at.size for v in outlines]
+        lengths = [at.size for at, _, _ in outlines]
         bins = np.repeat(np.arange(len(outlines)), lengths)
-        score = np.concatenate([v.score for v in outlines])
+        score = np.concatenate([scores for *_, scores in outlines])
         rejected = np.split(self._rejects(bins, score), np.cumsum(lengths)[:-1])
         pairs = list(enumerate(zip(outlines, rejected, strict=True)))
         shape = _outline if len(pairs) <= canvas.MOST_SINGLE else _spine
@@ -477,10 +477,10 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
 
 def _outline(place: int, violin: "Violin", shown: Any) -> Path | None:
     """Return the parts of a violin where `shown` is true, as closed shapes that reach half way to their neighbours."""
-    at, half = violin.at, _HALF * violin.width
+    at, width, _ = violin
     parts = []
     for first, after in true_runs(shown):
-        y, x = _part_points(at, half, first, after)
+        y, x = _part_points(at, _HALF * width, first, after)
         vertices = np.concatenate([np.column_stack([place - x, y]), np.column_stack([place + x, y])[::-1]])
         parts.append(Path(np.concatenate([vertices, vertices[:1]]), closed=True))
     return Path.make_compound_path(*parts) if parts else None
@@ -490,7 +490,7 @@ def _spine(place: int, violin: "Violin", shown: Any) -> Path | None:
     """Return the same parts as lines, for narrow bins."""
     parts = []
     for first, after in true_runs(shown):
-        y, _ = _part_points(violin.at, violin.width, first, after)
+        y, _ = _part_points(violin[0], violin[1], first, after)
         parts.append([(float(place), float(y[0])), (float(place), float(y[-1]))])
     return canvas.strokes(*parts) if parts else None
 
@@ -505,17 +505,9 @@ def _part_points(at: Any, half: Any, first: int, after: int) -> tuple[Any, Any]:
     return np.array(y), np.array(x)
 
 
-@dataclass(frozen=True, eq=False)
-class Violin:
-    """Outline of a distribution: half its width at several probabilities; the maximum is 1.
-
-    `score` is the probability at each position; at the ends it is the lowest and the highest score of the bin, which
-    the axis may have clipped.
-    """
-
-    at: Floats
-    width: Floats
-    score: Floats
+# The outline of a distribution: several probabilities, half the width there, at most 1, and the scores; at the ends
+# these are the lowest and the highest of the bin, which the axis may have clipped.
+Violin: TypeAlias = tuple[Floats, Floats, Floats]
 
 
 def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
@@ -529,11 +521,11 @@ def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
     table = partition.table
     before = np.concatenate([[0.0], np.cumsum(table.n, dtype=np.float64)])
     stops = np.append(partition.start[1:], len(table))
-    outlines = []
+    outlines: list[Violin] = []
     for start, stop, size in zip(partition.start, stops, partition.effective_n, strict=True):
         ends = axis.forward(table.score[[start, stop - 1]])
         if ends[0] == ends[1]:
-            outlines.append(Violin(axis.backward(ends), np.ones(2), table.score[[start, stop - 1]]))
+            outlines.append((axis.backward(ends), np.ones(2), table.score[[start, stop - 1]]))
             continue
         edges = np.linspace(ends[0], ends[1], cells + 1)
         inner = start + np.searchsorted(table.score[start:stop], axis.backward(edges[1:-1]))
@@ -546,7 +538,7 @@ def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
         width = np.concatenate([smooth[:1], smooth, smooth[-1:]])
         at = axis.backward(places)
         score = np.concatenate([table.score[start : start + 1], at[1:-1], table.score[stop - 1 : stop]])
-        outlines.append(Violin(at, width / width.max(), score))
+        outlines.append((at, width / width.max(), score))
     return outlines
 
 

@@ -15,7 +15,7 @@ from calibrant._support.plain_data import label as json_label
 from calibrant.monitor.alarms import end_silence, list_silences, silence_model
 from calibrant.monitor.model import Monitor
 from calibrant.monitor.observations import group_key
-from calibrant.monitor.service.openapi import SETTINGS, Answer, Call, Endpoint, Parameter, describe, list_page, ref
+from calibrant.monitor.service.openapi import SETTINGS, Call, Endpoint, Parameter, describe, list_page, ref
 from calibrant.monitor.service.problems import MEDIA_TYPE, ServiceProblem
 from calibrant.monitor.service.prometheus_metrics import METRICS_TYPE, scrape
 from calibrant.monitor.service.request_bodies import ARROW, CSV, JSON, Columns, media_type, read_columns, read_object
@@ -305,16 +305,21 @@ _KEY = Parameter(
     "Id of the batch. A known batch is not stored again, so a request can be repeated after a failure.",
     where="header",
 )
+
+
+def _answer(status: int, description: str, schema: Any = None, kind: str = JSON) -> dict[int, dict[str, Any]]:
+    content = {} if schema is None else {"content": {kind: {"schema": schema}}}
+    return {status: {"description": description, **content}}
+
+
 _STORED = {
-    201: Answer("The rows are stored: they are durable.", {JSON: ref("Receipt")}),
-    200: Answer("The batch was stored before; nothing was stored.", {JSON: ref("Receipt")}),
+    **_answer(201, "The rows are stored: they are durable.", ref("Receipt")),
+    **_answer(200, "The batch was stored before; nothing was stored.", ref("Receipt")),
 }
-_DONE = {204: Answer("Done.")}
 
 
 def _read(path: str, name: str, summary: str, handler: Any, schema: Any, *parameters: Parameter) -> Endpoint:
-    answers = {200: Answer(summary, {JSON: schema})}
-    return Endpoint("GET", path, name, "read", summary, handler, parameters, answers=answers)
+    return Endpoint("GET", path, name, "read", summary, handler, parameters, answers=_answer(200, summary, schema))
 
 
 def _write(
@@ -341,11 +346,9 @@ def _admin(
     method: str, path: str, name: str, summary: str, handler: Any, body: str | None = None, answers: Any = None
 ) -> Endpoint:
     content = {} if body is None else {JSON: ref(body)}
-    return Endpoint(method, f"{_MODEL}{path}", name, "admin", summary, handler, (), content, answers or _DONE)
-
-
-def _answer(status: int, description: str, schema: Any, kind: str = JSON) -> dict[int, Answer]:
-    return {status: Answer(description, {kind: schema})}
+    return Endpoint(
+        method, f"{_MODEL}{path}", name, "admin", summary, handler, (), content, answers or _answer(204, "Done.")
+    )
 
 
 ENDPOINTS = [

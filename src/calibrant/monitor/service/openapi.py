@@ -31,14 +31,6 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """An answer of an endpoint: its meaning and its schema by media type."""
-
-    description: str
-    content: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Call:
     """A request that may do what it asks for: its rights, its model and the checked values of its query."""
 
@@ -85,7 +77,7 @@ class Endpoint:
         Takes a `Call`.
     parameters : tuple of Parameter
     body : mapping of media type to schema
-    answers : mapping of status to Answer
+    answers : mapping of status to answer, as in OpenAPI
         Without the problems that each endpoint of its kind may answer.
     """
 
@@ -97,7 +89,7 @@ class Endpoint:
     handler: Callable[[Call], Awaitable[Response]]
     parameters: tuple[Parameter, ...] = ()
     body: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    answers: Mapping[int, Answer] = field(default_factory=dict)
+    answers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     async def __call__(self, request: Request) -> Response:
         """Check the rights and the query of a request, and answer it."""
@@ -381,7 +373,4 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     responses: dict[str, Any] = {
         str(code): {"description": _PROBLEMS[code], "content": problem} for code in sorted(codes)
     }
-    for code, answer in endpoint.answers.items():
-        content = {"content": _content(answer.content)} if answer.content else {}
-        responses[str(code)] = {"description": answer.description, **content}
-    return responses
+    return responses | {str(code): answer for code, answer in endpoint.answers.items()}
