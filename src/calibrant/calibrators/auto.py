@@ -429,7 +429,7 @@ class AutoCalibrator(models.ModelOnFeatures):
         if not isinstance(given, Mapping) or not given or UNCALIBRATED in given:
             raise InputError(
                 "calibrators must map names to calibrators or be a sequence of names in CALIBRATORS, none of them "
-                f"{UNCALIBRATED!r}; got {given!r}.",
+                f"{UNCALIBRATED!r}; got {given!r}."
             )
         candidates: dict[str, Calibrator | None] = {UNCALIBRATED: None} if method == "predict_proba" else {}
         return candidates | {str(name): calibrator_for(value, method, n_classes) for name, value in given.items()}

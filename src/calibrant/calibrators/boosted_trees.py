@@ -211,8 +211,7 @@ def _named_columns(X: Any) -> dict[str, Column]:
 def _name_in(name: Any, names: list[str]) -> str:
     if str(name) not in names:
         raise InputError(
-            f"features must name columns of X; got {name!r}, X has {', '.join(map(repr, names[:8]))}.",
-            value=name,
+            f"features must name columns of X; got {name!r}, X has {', '.join(map(repr, names[:8]))}.", value=name
         )
     return str(name)
 

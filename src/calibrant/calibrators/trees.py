@@ -164,8 +164,7 @@ def fitted_trees(estimator: Any) -> list[Any]:
         )
     if len(_counts(trees[0].tree_)[0]) != len(inside.classes_):
         raise InputError(
-            f"estimator must have trees that count classes; got {type(inside).__name__}.",
-            hint="Use CalibratedModel.",
+            f"estimator must have trees that count classes; got {type(inside).__name__}.", hint="Use CalibratedModel."
         )
     return trees
 

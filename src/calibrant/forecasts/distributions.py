@@ -278,7 +278,7 @@ class Quantiles(Forecast):
             raise InputError(
                 f"levels must increase strictly, one for each column of values; got {levels.size} levels "
                 f"({', '.join(f'{v:g}' for v in levels[:5])}{', ...' if levels.size > 5 else ''}) and "
-                f"{values.shape[1]} columns.",
+                f"{values.shape[1]} columns."
             )
         falls = np.diff(values, axis=1) < 0
         if falls.any():
@@ -409,7 +409,7 @@ def _interval_columns(intervals: Any) -> dict[float, _columns.ColumnData]:
         tail = round((1 - check_share("intervals", level)) / 2, 12)
         if not isinstance(ends, (tuple, list)) or len(ends) != 2:
             raise InputError(
-                f"intervals must hold a pair (low, high) for each level; got {type(ends).__name__} for {level:g}.",
+                f"intervals must hold a pair (low, high) for each level; got {type(ends).__name__} for {level:g}."
             )
         for quantile, column, end in zip((tail, round(1 - tail, 12)), ends, ("low", "high"), strict=True):
             columns[quantile] = _per_row(column, f"{end} of level {level:g}")
@@ -618,13 +618,13 @@ class Frozen(Forecast):
         if not is_frozen(self.distribution):
             raise InputError(
                 f"distribution must be a frozen distribution of scipy.stats, such as stats.gamma(shape); got "
-                f"{self.distribution!r}.",
+                f"{self.distribution!r}."
             )
         shape = np.shape(self.distribution.median())
         if len(shape) > 1 or (shape and shape != (1,) and self.rows not in (None, *shape)):
             raise InputError(
                 f"distribution must have parameters with one value per row{f' of {self.rows}' if self.rows else ''}; "
-                f"got shape {shape}.",
+                f"got shape {shape}."
             )
         bad = ~np.isfinite(np.atleast_1d(self.distribution.median()))
         if bad.any():

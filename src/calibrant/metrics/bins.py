@@ -296,8 +296,7 @@ class Edges:
         rising = all(a < b for a, b in pairwise(edges)) and all(map(math.isfinite, edges))
         if len(edges) < 2 or not rising:
             raise InputError(
-                f"edges must be at least two finite numbers that rise strictly; got {list(edges)}.",
-                value=edges,
+                f"edges must be at least two finite numbers that rise strictly; got {list(edges)}.", value=edges
             )
         object.__setattr__(self, "edges", edges)
 

@@ -143,12 +143,7 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
     dropped: Any
 
     def __init__(
-        self,
-        metric: MetricLike = "ece",
-        *,
-        resolution: float = 2**-20,
-        missing: Missing = "raise",
-        **kwargs: Any,
+        self, metric: MetricLike = "ece", *, resolution: float = 2**-20, missing: Missing = "raise", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.metric = as_metric(metric)

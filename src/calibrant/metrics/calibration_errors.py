@@ -466,9 +466,7 @@ class IsotonicErrors:
 
 
 def isotonic_errors(
-    y_true: ScoreTable | Column,
-    y_prob: Column | None = None,
-    **rows: Unpack[RowOptions],
+    y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Unpack[RowOptions]
 ) -> IsotonicErrors:
     """Distances of scores to their isotonic recalibration: mean (ICI), median, 90th percentile and maximum.
 
@@ -548,11 +546,7 @@ class Ecce:
         return self.mad
 
 
-def ecce(
-    y_true: ScoreTable | Column,
-    y_prob: Column | None = None,
-    **rows: Unpack[RowOptions],
-) -> Ecce:
+def ecce(y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Unpack[RowOptions]) -> Ecce:
     r"""Empirical cumulative calibration errors: no bins, no bandwidth.
 
     With rows in order of score, :math:`C_j = \frac1N \sum_{i \le j} (y_i - p_i)` and :math:`C_0 = 0`:

@@ -192,7 +192,7 @@ def _check_samples(samples: Any) -> Floats:
     draws: Floats = np.asarray(samples, dtype=np.float64)
     if draws.ndim != 2 or 0 in draws.shape:
         raise InputError(
-            f"samples must have a row for each prediction and a column for each sample; got the shape {draws.shape}.",
+            f"samples must have a row for each prediction and a column for each sample; got the shape {draws.shape}."
         )
     bad = ~((draws >= 0) & (draws <= 1))
     if bad.any():

@@ -96,11 +96,7 @@ class Coverage:
 
 
 def coverage(
-    y_true: Column,
-    forecast: Any,
-    *,
-    levels: Sequence[float] | None = None,
-    confidence_level: float = 0.95,
+    y_true: Column, forecast: Any, *, levels: Sequence[float] | None = None, confidence_level: float = 0.95
 ) -> Coverage:
     """Coverage of central intervals, with confidence intervals and tests, and their mean width.
 

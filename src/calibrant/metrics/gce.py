@@ -352,10 +352,7 @@ class GCE(_Immutable):
         return hash((self.bins, self.loss, self.norm))
 
     def __call__(
-        self,
-        y_true: ScoreTable | Column,
-        y_prob: Column | None = None,
-        **rows: Unpack[RowOptions],
+        self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Unpack[RowOptions]
     ) -> Breakdown:
         """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`.
 

@@ -152,12 +152,7 @@ class Proportions:
 
 @renamed_options(labels="classes")
 def proportions(
-    y_true: Column,
-    y_pred: Column,
-    *,
-    classes: Sequence[Any] | None = None,
-    by: Any = None,
-    missing: Missing = "raise",
+    y_true: Column, y_pred: Column, *, classes: Sequence[Any] | None = None, by: Any = None, missing: Missing = "raise"
 ) -> Proportions:
     """Compare how often each class is predicted with how often it occurs.
 

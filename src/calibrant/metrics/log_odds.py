@@ -348,11 +348,7 @@ class SlopeIntercept:
 
 
 def slope_intercept(
-    y_true: ScoreTable | Column,
-    y_prob: Column | None = None,
-    *,
-    eps: float = EPS,
-    **rows: Unpack[RowOptions],
+    y_true: ScoreTable | Column, y_prob: Column | None = None, *, eps: float = EPS, **rows: Unpack[RowOptions]
 ) -> SlopeIntercept:
     r"""Cox's calibration slope and intercept: the logistic regression of outcomes on the logits of the scores.
 

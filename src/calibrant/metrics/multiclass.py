@@ -328,12 +328,7 @@ class ScoreCounter:
         return ScoreTable(self.score[used], n[used], k[used], *(column[used] for column in squares))
 
 
-def read_class_table(
-    y_true: Column,
-    proba: Any,
-    classes: Sequence[Any] | None,
-    **options: Any,
-) -> ClassTable:
+def read_class_table(y_true: Column, proba: Any, classes: Sequence[Any] | None, **options: Any) -> ClassTable:
     """Read rows, with the options of `Rows.read`.
 
     Without `classes` they are the names of a frame's columns, or the sorted labels.

@@ -392,9 +392,7 @@ class MSEDecomposition:
 
 
 def mse_decomposition(
-    y_true: MeanTable | Column,
-    y_pred: Column | None = None,
-    **rows: Unpack[WeightOptions],
+    y_true: MeanTable | Column, y_pred: Column | None = None, **rows: Unpack[WeightOptions]
 ) -> MSEDecomposition:
     r"""CORP decomposition of the squared error, by isotonic recalibration: mse = mcb - dsc + unc.
 

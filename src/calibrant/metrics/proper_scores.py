@@ -367,9 +367,7 @@ class CorpDecomposition:
 
 
 def corp_decomposition(
-    y_true: ScoreTable | Column,
-    y_prob: Column | None = None,
-    **rows: Unpack[RowOptions],
+    y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Unpack[RowOptions]
 ) -> CorpDecomposition:
     """CORP decomposition of the Brier score, by isotonic recalibration: brier = mcb - dsc + unc.
 

@@ -175,13 +175,7 @@ def draw_title(
 
 
 def legend_above(
-    ax: Axes,
-    title: str,
-    handles: Sequence[Any],
-    labels: Sequence[str],
-    *,
-    reach: float = 1.1,
-    size: str | None = None,
+    ax: Axes, title: str, handles: Sequence[Any], labels: Sequence[str], *, reach: float = 1.1, size: str | None = None
 ) -> None:
     """Draw a title and below it a legend above the axes, in as many columns as fit."""
     letter = FontProperties(size="small").get_size_in_points()

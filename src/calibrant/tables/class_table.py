@@ -82,7 +82,7 @@ class ClassProbabilities:
         if len(chosen) != count:
             raise InputError(
                 Argument("classes") + f" must name one class per column of {self.name}; got {len(chosen)} classes and "
-                f"{count} columns.",
+                f"{count} columns."
             )
         if names is not None and names != chosen and set(names) == set(chosen):
             raise InputError(

@@ -393,7 +393,7 @@ class MeanTable:
         if moved.shape != self.prediction.shape or not np.isfinite(moved).all():
             raise InputError(
                 f"f must return a finite number for each of {len(self):,} predictions; got an array of shape "
-                f"{moved.shape}{'' if np.isfinite(moved).all() else ' with other values'}.",
+                f"{moved.shape}{'' if np.isfinite(moved).all() else ' with other values'}."
             )
         return MeanTable(moved, self.n, self.mean, self.m2, self.w2, self.notes, self.n_in, self.n_dropped, self.single)
 

@@ -875,7 +875,7 @@ class Partition:
         values = np.asarray(labels)
         if values.shape != (len(table),):
             raise InputError(
-                f"labels must have one value for each of the {len(table):,} distinct scores; got shape {values.shape}.",
+                f"labels must have one value for each of the {len(table):,} distinct scores; got shape {values.shape}."
             )
         if (values[1:] < values[:-1]).any():
             raise InputError("labels must not decrease from one score to the next.")

@@ -78,11 +78,7 @@ class TokenBook:
     store: Store
 
     def create(
-        self,
-        name: str,
-        scope: str,
-        models: Sequence[str] | None = None,
-        lifetime: timedelta | None = None,
+        self, name: str, scope: str, models: Sequence[str] | None = None, lifetime: timedelta | None = None
     ) -> tuple[str, AccessToken]:
         """Create a token; return its text, which is not stored and cannot be shown again, and its description."""
         check_option("scope", scope, _SCOPES)
