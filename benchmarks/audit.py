@@ -57,7 +57,7 @@ def from_file(n=6_000_000, count=3, batch=500_000):
         writer.close()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         wall, cpu = time.perf_counter(), time.process_time()
-        audit = cb.inference.audit_scan(path, y="y", p="p", features=list(columns), n_resamples=19)
+        audit = cb.audit(path, y="y", forecast="p", features=list(columns), n_resamples=19)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(

@@ -60,7 +60,7 @@ def grouped_file(rows: int) -> Path:
 
 
 def by_groups(rows: int) -> bool:
-    """Compare `tables_scan` with both engines of polars."""
+    """Compare `scan` with both engines of polars."""
     import polars as pl
 
     path, good = grouped_file(rows), True
@@ -70,7 +70,7 @@ def by_groups(rows: int) -> bool:
         query.collect(engine=engine)
 
     for key in ("code", "name"):
-        wall, cpu = timed(lambda key=key: cb.tables_scan(path, y="y", p="p", by=key, progress=False))
+        wall, cpu = timed(lambda key=key: cb.scan(path, y="y", p="p", by=key, progress=False))
         for engine in ("streaming", "in-memory"):
             other, other_cpu = timed(lambda key=key, engine=engine: polars(key, engine))
             print(
@@ -149,7 +149,7 @@ def totals(groups: int) -> bool:
     frame = {"y": rng.integers(0, 2, rows), "p": rng.random(rows), "g": np.arange(rows) % groups}
     import pyarrow as pa
 
-    tables = cb.tables_from_frame(pa.table(frame), y="y", p="p", by="g")
+    tables = cb.from_frame(pa.table(frame), y="y", p="p", by="g")
     return report(f"seconds for the total of {groups:,} groups of 30 rows", timed(tables.total)[0], 5)
 
 

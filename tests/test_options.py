@@ -188,5 +188,5 @@ def test_columns_of_polars_may_be_named_like_patterns(name, lazy):
     frame = pl.DataFrame({name: Y, "p": P, "pq": P})
     found = cb.from_frame(frame.lazy() if lazy else frame, y=name, p="p")
     assert found == TABLE
-    by = cb.tables_from_frame(pl.DataFrame({"y": Y, "p": P, name: Y}), y="y", p="p", by=name)
+    by = cb.from_frame(pl.DataFrame({"y": Y, "p": P, name: Y}), y="y", p="p", by=name)
     assert by.total() == TABLE if hasattr(by, "total") else len(by) == 2

@@ -35,11 +35,8 @@ from calibrant.forecasts.predictions import Labels as Labels
 from calibrant.forecasts.predictions import Point as Point
 from calibrant.inference.sample_size import sample_size as sample_size
 from calibrant.ingest.files import scan as scan
-from calibrant.ingest.files import tables_scan as tables_scan
 from calibrant.ingest.frames import from_frame as from_frame
-from calibrant.ingest.frames import tables_from_frame as tables_from_frame
 from calibrant.ingest.queries import from_query as from_query
-from calibrant.ingest.queries import tables_from_query as tables_from_query
 from calibrant.kinds.ordinal.forecast import Ordinal as Ordinal
 from calibrant.metrics import bins as bins
 from calibrant.metrics import brier as brier

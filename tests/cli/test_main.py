@@ -193,9 +193,9 @@ def test_rows_are_counted_from_the_start_of_the_file(here, call, monkeypatch, co
 
 def test_a_memory_limit_that_is_too_small_to_read_exits_with_4(here, call, monkeypatch):
     pq.write_table(pa.table({"y": [0, 1] * 500_000, "p": np.linspace(0, 1, 1_000_000)}), "a.parquet")
-    monkeypatch.setattr("calibrant.cli.inputs._LEAST_READING_MEMORY", 1)
+    monkeypatch.setattr("calibrant.ingest.memory._LEAST_READING_MEMORY", 1)
     text = call("evaluate", "a.parquet", "-y", "y", "-p", "p", "--max-memory", "2MB", code=4)
-    assert text.startswith("calibrant: out of memory: memory_limit is too small to read a.parquet")
+    assert text.startswith("calibrant: out of memory: max_memory is too small to read a.parquet")
 
 
 @pytest.mark.parametrize("name", ["missing='drop'", "pos_label=1", "alpha", "sample_weight", "{count}", "{0}"])

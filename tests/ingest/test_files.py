@@ -108,16 +108,16 @@ def test_groups_models_and_hive_partitions_come_from_one_pass(tmp_path):
         (tmp_path / f"day={day}").mkdir()
         own = TABLE.slice(day * 10_000, 10_000).drop_columns(["day"])
         pq.write_table(own, tmp_path / f"day={day}" / "rows.parquet")
-    tables = cb.tables_scan(tmp_path, y="y", p=["p", "q"], by="day", frequency="w")
+    tables = cb.scan(tmp_path, y="y", p=["p", "q"], by="day", frequency="w")
     assert tables.models == ["p", "q"]
     assert [int(group) for group in tables.groups] == [0, 1, 2]
     assert tables.total("p") == cb.ScoreTable.from_arrays(Y, P, frequency=W)
     own = DAY == 1
     day = tables.groups[1]
     assert tables["q", day] == cb.ScoreTable.from_arrays(Y[own], P[own] ** 2, frequency=W[own])
-    rounded = cb.tables_scan(tmp_path, y="y", p="p", by="day", resolution=2**-10)
+    rounded = cb.scan(tmp_path, y="y", p="p", by="day", resolution=2**-10)
     assert rounded.total() == EXPECTED.round(2**-10)
-    frame = cb.tables_from_frame(TABLE, y="y", p=["p", "q"], by="day", frequency="w")
+    frame = cb.from_frame(TABLE, y="y", p=["p", "q"], by="day", frequency="w")
     assert [frame["p", g] for g in range(3)] == [tables["p", g] for g in tables.groups]
 
 
@@ -126,7 +126,7 @@ def test_weights_of_each_group_are_importance_weights(tmp_path):
     real = pa.table({"y": [0, 1], "p": [0.2, 0.7], "g": ["b", "b"], "w": [1.5, 2.0]})
     pq.write_table(whole, tmp_path / "1.parquet")
     pq.write_table(real, tmp_path / "2.parquet")
-    tables = cb.tables_scan(tmp_path, y="y", p="p", by="g", sample_weight="w")
+    tables = cb.scan(tmp_path, y="y", p="p", by="g", sample_weight="w")
     assert all(table.importance for table in tables.values())
 
 
@@ -139,7 +139,7 @@ def test_names_of_files_and_columns_are_taken_as_they_are(tmp_path):
     pc.write_csv(frame, odd / "x[0].csv")
     for file in ("x*y.parquet", "x[0].csv"):
         assert cb.scan(odd / file, **names) == EXPECTED
-    tables = cb.tables_scan(odd / "x*y.parquet", **names, by="day")
+    tables = cb.scan(odd / "x*y.parquet", **names, by="day")
     assert tables.groups == ["a b"]
 
 
@@ -224,8 +224,8 @@ def test_other_encodings_and_broken_files_are_refused(tmp_path):
         with pytest.raises(InputError, match=words):
             cb.scan(paths, y="y", p="p")
     assert cb.scan(tmp_path / "rows.dat", y="y", p="p", format="csv").size == 4
-    with pytest.raises(InputError, match="memory_limit"):
-        cb.scan(parquet(tmp_path), y="y", p="p", memory_limit="plenty")
+    with pytest.raises(InputError, match="max_memory must be a number of bytes, such as 2GB; got 'plenty'"):
+        cb.scan(parquet(tmp_path), y="y", p="p", max_memory="plenty")
 
 
 def test_no_row_is_counted_twice_when_a_later_file_is_bad(tmp_path):
@@ -274,7 +274,7 @@ def test_nan_is_missing_whether_or_not_a_null_is_beside_it(tmp_path):
         assert (table.size, table.n_dropped) == (2, 1)
     pq.write_table(pa.table({"y": [0, 1], "p": [0.1, 0.2], "g": [1.0, nan]}), tmp_path / "nan.parquet")
     with pytest.raises(InputError, match="g in nan.parquet has 1 missing value"):
-        cb.tables_scan(tmp_path / "nan.parquet", y="y", p="p", by="g")
+        cb.scan(tmp_path / "nan.parquet", y="y", p="p", by="g")
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "csv.zst"])
@@ -303,7 +303,7 @@ def test_truth_values_words_and_codes_of_text_files_stay_apart(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("y,p,g\nTrue,0.5,007\nFalse,0.25,07\ntrue,0.5,7\n")
     assert cb.scan(path, y="y", p="p") == cb.ScoreTable.from_arrays([1, 0, 1], [0.5, 0.25, 0.5])
-    assert cb.tables_scan(path, y="y", p="p", by="g").groups == ["007", "07", "7"]
+    assert cb.scan(path, y="y", p="p", by="g").groups == ["007", "07", "7"]
     path.write_text("y,p\nham,0.5\nspam,0.25\n")
     assert cb.scan(path, y="y", p="p", pos_label="spam").positives == 1
 
@@ -315,7 +315,7 @@ def test_column_names_are_case_sensitive(tmp_path):
     with pytest.raises(InputError, match="has no column 'Y'; it has 'y', 'P', 'p'"):
         cb.scan(tmp_path / "a.parquet", y="Y", p="p")
     with pytest.raises(InputError, match="has no column 'p2'"):
-        cb.tables_scan(parquet(tmp_path), y="y", p=["p", "p2"])
+        cb.scan(parquet(tmp_path), y="y", p=["p", "p2"])
 
 
 def test_the_label_of_the_event_is_looked_for_in_all_files_and_groups(tmp_path):
@@ -324,7 +324,7 @@ def test_the_label_of_the_event_is_looked_for_in_all_files_and_groups(tmp_path):
     with pytest.raises(InputError, match="pos_label must be one of the labels of y, which are 'no', 'yes'"):
         cb.scan(tmp_path, y="y", p="p", pos_label="Yes")
     with pytest.raises(InputError, match="pos_label must be one of"):
-        cb.tables_scan(tmp_path, y="y", p="p", by="g", pos_label="Yes")
+        cb.scan(tmp_path, y="y", p="p", by="g", pos_label="Yes")
     absent = cb.scan(tmp_path / "1.csv", y="y", p="p", pos_label="yes")
     assert any("No row has the label" in note.text for note in absent.notes)
 
@@ -351,13 +351,13 @@ def test_a_folder_does_not_stand_for_a_column_of_the_file(tmp_path):
     folder.mkdir()
     pq.write_table(TABLE, folder / "a.parquet")
     with pytest.raises(InputError, match="a column 'day', and lies in a folder day=old"):
-        cb.tables_scan(folder, y="y", p="p", by="day")
+        cb.scan(folder, y="y", p="p", by="day")
     assert cb.scan(folder, y="y", p="p") == EXPECTED
 
 
 def test_rows_of_all_groups_count_for_memory_and_a_grid_needs_none(tmp_path, monkeypatch):
     monkeypatch.setattr("calibrant.ingest.table_counter._FOLD", 5_000)
-    whole = cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day", frequency="w", resolution=2**-12)
+    whole = cb.scan(parquet(tmp_path), y="y", p="p", by="day", frequency="w", resolution=2**-12)
     expected = cb.ScoreTable.from_arrays(Y, P, frequency=W).round(2**-12)
     assert whole.total() == expected
     assert whole.total().n_dropped == expected.n_dropped
@@ -365,16 +365,16 @@ def test_rows_of_all_groups_count_for_memory_and_a_grid_needs_none(tmp_path, mon
     assert real.n == pytest.approx(cb.ScoreTable.from_arrays(Y, P, sample_weight=V).round(2**-12).n, rel=1e-12)
     monkeypatch.setattr("calibrant.ingest.memory.available_memory", lambda: 400_000)
     with pytest.raises(InputError, match=r"Pass resolution=2\*\*-20"):
-        cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day")
-    assert cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day", resolution=2**-12).total().size == ROWS
+        cb.scan(parquet(tmp_path), y="y", p="p", by="day")
+    assert cb.scan(parquet(tmp_path), y="y", p="p", by="day", resolution=2**-12).total().size == ROWS
 
 
 def test_groups_without_a_row_that_counts_are_empty(tmp_path):
     rows = pa.table({"y": [0, 1, None], "p": [0.1, 0.2, 0.3], "g": ["a", "a", "b"], "w": [1.0, 1.0, 0.5]})
     pq.write_table(rows, tmp_path / "a.parquet")
     for tables in (
-        cb.tables_scan(tmp_path / "a.parquet", y="y", p="p", by="g", sample_weight="w", missing="drop"),
-        cb.tables_from_frame(rows, y="y", p="p", by="g", sample_weight="w", missing="drop"),
+        cb.scan(tmp_path / "a.parquet", y="y", p="p", by="g", sample_weight="w", missing="drop"),
+        cb.from_frame(rows, y="y", p="p", by="g", sample_weight="w", missing="drop"),
     ):
         assert len(tables["p", "b"]) == 0
         assert tables["p", "b"].n_dropped == 1
@@ -386,8 +386,8 @@ def test_rows_are_numbered_before_they_are_split(tmp_path):
     rows = pa.table({"y": [0] * 6, "p": [0.1] * 5 + [1.5], "g": list("aabaab")})
     pq.write_table(rows, tmp_path / "a.parquet")
     for call in (
-        lambda: cb.tables_scan(tmp_path / "a.parquet", y="y", p="p", by="g"),
-        lambda: cb.tables_from_frame(rows, y="y", p="p", by="g"),
+        lambda: cb.scan(tmp_path / "a.parquet", y="y", p="p", by="g"),
+        lambda: cb.from_frame(rows, y="y", p="p", by="g"),
     ):
         with pytest.raises(InputError, match="at row 5 is 1.5"):
             call()
@@ -539,19 +539,19 @@ def test_groups_and_labels_of_all_files_have_one_type(tmp_path):
         pq.write_table(pa.table({"y": [0, 1], "p": [0.2, 0.7], "g": groups}), file)
     words = "g in b.parquet must have the type of g in a.csv, which holds text; got numbers. A column must have one"
     with pytest.raises(InputError, match=words):
-        cb.tables_scan(files[:2], y="y", p="p", by="g")
+        cb.scan(files[:2], y="y", p="p", by="g")
     with pytest.raises(InputError, match="g in c.parquet must have .* holds numbers; got text"):
         read_columns(files[1:3], ["y", "p", "g"], ["p"])
     with pytest.raises(InputError, match="y in b.parquet must have .* holds text; got numbers"):
         read_columns(files[:2], ["y", "p"], ["p"], labels=False)
     assert read_columns(files[:2], ["y", "p"], ["p"])["y"].values.tolist() == [0, 1, 0, 1]
-    assert list(cb.tables_scan([files[0], files[2]], y="y", p="p", by="g")) == [("p", "0"), ("p", "1")]
+    assert list(cb.scan([files[0], files[2]], y="y", p="p", by="g")) == [("p", "0"), ("p", "1")]
     missing = read_columns([files[3], *files[1:2]], ["y", "p", "g"], ["p"])["g"]
     assert missing.mask.tolist() == [True, True, False, False]
     for value in ("1", "other"):  # values of partitions have the types that DuckDB finds
         (tmp_path / f"r={value}").mkdir()
         (tmp_path / f"r={value}" / "a.csv").write_text("y,p\n0,0.2\n1,0.7\n")
-    assert set(cb.tables_scan(str(tmp_path / "r=*/*.csv"), y="y", p="p", by="r")) == {("p", 1), ("p", "other")}
+    assert set(cb.scan(str(tmp_path / "r=*/*.csv"), y="y", p="p", by="r")) == {("p", 1), ("p", "other")}
 
 
 def test_float16_scores_of_files_are_noted_as_those_of_arrays(tmp_path):
@@ -575,7 +575,7 @@ def test_a_parquet_file_that_is_replaced_is_not_called_damaged(tmp_path):
     table = pa.table({"y": [0, 1] * 50, "p": [0.25, 0.75] * 50})
     for after in (table.slice(0, 7), table):
         pq.write_table(table, tmp_path / "a.parquet")
-        reader = FileReader(find_files(tmp_path / "a.parquet", None), ["y", "p"], ["p"], "1GB")
+        reader = FileReader(find_files(tmp_path / "a.parquet", None), ["y", "p"], ["p"])
         pq.write_table(after, tmp_path / "b.pq", compression="gzip")
         (tmp_path / "b.pq").replace(tmp_path / "a.parquet")
         with pytest.raises(InputError, match="a.parquet cannot be read: it was replaced or changed meanwhile. Read it"):
@@ -591,7 +591,7 @@ def test_the_header_and_the_rows_of_text_are_those_of_one_file(tmp_path, kind):
     header, row, other = rows[kind]
     path = tmp_path / f"a.{kind}"
     path.write_text(header + row)
-    reader = FileReader(find_files(path, None), ["y", "p"], ["p"], "1GB")
+    reader = FileReader(find_files(path, None), ["y", "p"], ["p"])
     with path.open("a") as stream:
         stream.write(row)
     assert [len(batch["y"]) for batch in reader.batches(False)] == [2]
@@ -599,3 +599,33 @@ def test_the_header_and_the_rows_of_text_are_those_of_one_file(tmp_path, kind):
     (tmp_path / "new").replace(path)
     with pytest.raises(InputError, match="it was replaced or changed meanwhile"):
         list(reader.batches(False))
+
+
+def test_deprecated_functions_of_groups_warn_and_count_by_model_and_group(tmp_path):
+    frame = pa.table({"y": [0, 1, 1], "p": [0.2, 0.7, 0.4], "g": ["a", "b", "b"]})
+    pq.write_table(frame, tmp_path / "a.parquet")
+    connection = duckdb.connect()
+    for old, new, place in (
+        (cb.tables_scan, cb.scan, (tmp_path / "a.parquet",)),
+        (cb.tables_from_frame, cb.from_frame, (frame,)),
+        (cb.tables_from_query, cb.from_query, (connection, f"SELECT * FROM '{tmp_path}/a.parquet'")),
+    ):
+        text = rf"^calibrant\.{old.__name__} moved to calibrant\.{new.__name__}\(by=\.\.\.\); the old name will be"
+        for options in ({"p": "p"}, {"p": ["p"], "by": "g"}):
+            with pytest.warns(DeprecationWarning, match=text) as caught:
+                tables = old(*place, y="y", **options)
+            assert tables == new(*place, y="y", **{**options, "p": ["p"]})
+            assert caught[0].filename == __file__
+        assert list(new(*place, y="y", p="p", by="g")) == [("p", "a"), ("p", "b")]
+        assert new(*place, y="y", p="p") == new(*place, y="y", p=["p"]).total()
+
+
+def test_memory_is_given_in_bytes_or_as_text(tmp_path):
+    path = parquet(tmp_path)
+    expected = cb.scan(path, y="y", p="p", frequency="w")
+    assert cb.scan(path, y="y", p="p", frequency="w", max_memory=10**9) == expected
+    assert cb.scan(path, y="y", p="p", frequency="w", max_memory="1GB") == expected
+    with pytest.warns(DeprecationWarning, match=r"^memory_limit= of scan\(\) moved to max_memory="):
+        assert cb.scan(path, y="y", p="p", frequency="w", memory_limit="1GB") == expected
+    with pytest.raises(InputError, match="may take .* 10,000 bytes are allowed|are allowed"):
+        cb.scan(path, y="y", p="p", frequency="w", max_memory="10kB")

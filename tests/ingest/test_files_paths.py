@@ -102,6 +102,6 @@ def test_each_folder_states_one_value_of_one_column(folder, ending):
         if ending == "parquet":
             pq.write_table(pa.table({"y": [0, 1], "p": [0.1, 0.5]}), path)
         with pytest.raises(InputError, match=words):
-            cb.tables_scan(path.parent.parent if "/" not in place else path.parent.parent.parent, y="y", p="p", by="g")
+            cb.scan(path.parent.parent if "/" not in place else path.parent.parent.parent, y="y", p="p", by="g")
         assert scan(path).size == 2
         path.unlink()

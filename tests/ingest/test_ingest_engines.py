@@ -38,7 +38,7 @@ needs_spark = pytest.mark.skipif(servers.why_no_spark() is not None, reason=str(
 needs_postgresql = pytest.mark.skipif(servers.why_no_postgresql() is not None, reason=str(servers.why_no_postgresql()))
 
 
-# Where rows lie: each engine is a function from a table of rows to what tables_from_* of it is called with.
+# Where rows lie: each engine is a function from a table of rows to what `from_frame` or `from_query` is called with.
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +87,11 @@ SETTINGS = {
 }
 
 
+def counted(frame, *, p, **options):
+    """Count a frame by model, also where it is one."""
+    return cb.from_frame(frame, p=[p] if isinstance(p, str) else p, **options)
+
+
 class Spark:
     """Rows in Parquet files of a Spark session."""
 
@@ -100,7 +105,7 @@ class Spark:
 
     def tables(self, frame, **options):
         self.session.conf.set(WORKERS_OPTION, str(self.workers).lower())
-        return cb.tables_from_frame(frame, **options)
+        return counted(frame, **options)
 
 
 class Database:
@@ -115,8 +120,8 @@ class Database:
         self.fill(name, table)
         return f"SELECT * FROM {name} -- all of them"
 
-    def tables(self, sql, **options):
-        return cb.tables_from_query(self.connection, sql, **options)
+    def tables(self, sql, *, p, **options):
+        return cb.from_query(self.connection, sql, p=[p] if isinstance(p, str) else p, **options)
 
 
 class SQLite(Database):
@@ -211,7 +216,7 @@ def same(found, expected):
 )
 def test_every_engine_gives_the_table_of_the_arrays(engine, rows, options):
     options = {"y": "y", **options}
-    same(engine.tables(rows, **options), cb.tables_from_frame(ROWS, **options))
+    same(engine.tables(rows, **options), counted(ROWS, **options))
 
 
 @pytest.mark.parametrize(
@@ -229,7 +234,7 @@ def test_importance_weights_agree(engine, rows, options):
 
 def test_groups_are_the_values_that_split_rows(engine, rows):
     tables = engine.tables(rows, y="y", p="p", by="date")
-    expected = cb.tables_from_frame(ROWS, y="y", p="p", by="date")
+    expected = cb.from_frame(ROWS, y="y", p="p", by="date")
     assert [str(group) for group in tables.groups] == [str(group) for group in expected.groups]
     assert tables.total() == expected.total()
 
@@ -247,10 +252,10 @@ def test_missing_cells_are_refused_or_dropped_and_counted(engine):
     with pytest.raises(InputError, match=r"^y has 1 missing value\. Pass missing='drop'") as caught:
         engine.tables(kept, y="y", p="p")
     assert caught.value.row is None
-    same(engine.tables(kept, y="y", p="p", missing="drop"), cb.tables_from_frame(holes, y="y", p="p", missing="drop"))
+    same(engine.tables(kept, y="y", p="p", missing="drop"), counted(holes, y="y", p="p", missing="drop"))
     for option in ("sample_weight", "frequency"):
         weighted = {"y": "y", "p": "p", option: "w", "missing": "drop"}
-        same(engine.tables(kept, **weighted), cb.tables_from_frame(holes, **weighted))
+        same(engine.tables(kept, **weighted), counted(holes, **weighted))
     with pytest.raises(InputError, match="g has 1 missing value"):
         engine.tables(kept, y="y", p="p", by="g", missing="drop")
 
@@ -304,9 +309,9 @@ def test_scores_just_outside_are_clipped_and_counted(engine):
     p = [1.0000001, 1.0000001, -1e-9, 0.3, 1.0]
     rows = pa.table({"y": [1, 1, 0, 0, 1], "p": p})
     kept = engine.keep(rows)
-    same(engine.tables(kept, y="y", p="p"), cb.tables_from_frame(rows, y="y", p="p"))
+    same(engine.tables(kept, y="y", p="p"), counted(rows, y="y", p="p"))
     grid = {"y": "y", "p": "p", "resolution": 2**-20}
-    same(engine.tables(kept, **grid), cb.tables_from_frame(rows, **grid))
+    same(engine.tables(kept, **grid), counted(rows, **grid))
 
 
 def test_halves_go_to_the_even_cell_as_in_numpy(engine):
@@ -341,7 +346,7 @@ def test_labels_that_differ_by_capital_letters_are_two(engine):
     rows = pa.table({"y": ["A", "a", "a", "A"], "p": [0.1, 0.1, 0.2, 0.2], "g": ["x", "X", "x", "X"]})
     kept = engine.keep(rows)
     options = {"y": "y", "p": "p", "by": "g", "pos_label": "a"}
-    same(engine.tables(kept, **options), cb.tables_from_frame(rows, **options))
+    same(engine.tables(kept, **options), counted(rows, **options))
     nocase = {
         "Spark": lambda: kept.selectExpr(*(f"collate({name}, 'UTF8_LCASE') AS {name}" for name in "yg"), "p"),
         "SQLite": lambda: f"SELECT y COLLATE NOCASE AS y, p, g COLLATE NOCASE AS g FROM ({kept}\n)",
@@ -350,7 +355,7 @@ def test_labels_that_differ_by_capital_letters_are_two(engine):
     }
     if isinstance(engine, PostgreSQL):
         engine.connection.execute("CREATE EXTENSION citext")
-    same(engine.tables(nocase[type(engine).__name__](), **options), cb.tables_from_frame(rows, **options))
+    same(engine.tables(nocase[type(engine).__name__](), **options), counted(rows, **options))
 
 
 # Databases alone
@@ -383,7 +388,7 @@ def test_errors_of_the_statement_that_counts_are_those_of_the_query(sqlite, tmp_
     sqlite.execute("CREATE TABLE t (y, p, g)")
     sqlite.execute("INSERT INTO t VALUES (1, 0.5, CAST(x'ff' AS TEXT))")
     with pytest.raises(InputError, match=r"Could not decode to UTF-8 .* Convert or filter such values"):
-        cb.tables_from_query(sqlite, "SELECT * FROM t", by="g")
+        cb.from_query(sqlite, "SELECT * FROM t", by="g")
     with pytest.raises(InputError, match=r"syntax error\. It must be one SELECT"):
         cb.from_query(sqlite, "SELECT y, p FROM t) UNION SELECT * FROM (SELECT 1, 0.5")
     path = tmp_path / "rows.db"
@@ -429,10 +434,10 @@ def test_groups_of_any_type_stay_apart(sqlite):
     groups = [9007199254740993, 9007199254740992, 1.5, "b", "b\0", b"b", b"b\0", "007", 7]
     sqlite.execute("CREATE TABLE t (y, p, g)")
     sqlite.executemany("INSERT INTO t VALUES (1, 0.5, ?)", [(group,) for group in groups])
-    assert set(cb.tables_from_query(sqlite, "SELECT * FROM t", by="g").groups) == set(groups)
+    assert set(cb.from_query(sqlite, "SELECT * FROM t", by="g").groups) == set(groups)
     large = "SELECT 1 AS y, 0.5 AS p, unnest([9223372036854775809, 9223372036854775811, 5])::UBIGINT AS g"
     with duckdb.connect() as connection:
-        assert cb.tables_from_query(connection, large, by="g").groups == [5, 9223372036854775809, 9223372036854775811]
+        assert cb.from_query(connection, large, by="g").groups == [5, 9223372036854775809, 9223372036854775811]
 
 
 @pytest.mark.parametrize("kind", ["ENUM('0.1')", "JSON", "VARCHAR", "BIT", "INTEGER[]"])
@@ -456,7 +461,7 @@ def test_postgresql_in_all_its_ways(postgresql):
         odd = 'SELECT 1 AS y, 0.25 AS "p%%" WHERE 1 = %s'
         assert cb.from_query(connection, odd, (1,), p="p%").size == 1
         with pytest.raises(InputError, match="equality operator"):
-            cb.tables_from_query(connection, "SELECT 1 AS y, 0.5 AS p, CAST('{}' AS json) AS g", by="g")
+            cb.from_query(connection, "SELECT 1 AS y, 0.5 AS p, CAST('{}' AS json) AS g", by="g")
         with pytest.raises(InputError, match="p must hold numbers; got type boolean"):
             cb.from_query(connection, "SELECT 1 AS y, true AS p")
         connection.execute("SET extra_float_digits = 0")
@@ -502,7 +507,7 @@ def test_spark_counts_in_each_partition_and_runs_no_python(spark_local, tmp_path
 )
 def test_sql_counts_what_workers_count(spark_local, tmp_path, options):
     engine, options = Spark(spark_local, tmp_path, workers=False), {"y": "y", **options}
-    same(engine.tables(engine.keep(ROWS), **options), cb.tables_from_frame(ROWS, **options))
+    same(engine.tables(engine.keep(ROWS), **options), counted(ROWS, **options))
     if "resolution" in options:
         test_halves_go_to_the_even_cell_as_in_numpy(engine)
 
@@ -520,7 +525,7 @@ def test_frames_of_spark_that_cannot_be_counted(spark_local, tmp_path):
         cb.from_frame(stream, y="y", p="p")
     variant = spark_local.range(3).selectExpr("parse_json('1') AS g", "id % 2 AS y", "0.5D AS p")
     with pytest.raises(InputError, match="Spark cannot count"):
-        cb.tables_from_frame(variant, y="y", p="p", by="g")
+        cb.from_frame(variant, y="y", p="p", by="g")
 
 
 @needs_spark
@@ -532,7 +537,7 @@ def test_names_of_any_kind_are_columns(spark_local, tmp_path):
     pq.write_table(table, path)
     frame = spark_local.read.parquet(str(path))
     options = {"y": "a.b", "p": ["a b", "`"], "by": "select", "frequency": "é"}
-    same(cb.tables_from_frame(frame, **options), cb.tables_from_frame(table, **options))
+    same(counted(frame, **options), counted(table, **options))
 
 
 @pytest.mark.slow
@@ -589,10 +594,10 @@ def test_python_workers_count_with_the_kernel(spark_local, tmp_path, y, options)
     try:
         frame = spark_local.read.parquet(str(tmp_path / "rows.parquet")).selectExpr(f"{y} AS y", "p", "q")
         assert frame.rdd.getNumPartitions() > 1
-        found = cb.tables_from_frame(frame, y="y", p=["p", "q"], **options)
+        found = cb.from_frame(frame, y="y", p=["p", "q"], **options)
     finally:
         spark_local.conf.unset("spark.sql.files.maxPartitionBytes")
-    same(found, cb.tables_from_frame(rows, y="y", p=["p", "q"], **options))
+    same(found, counted(rows, y="y", p=["p", "q"], **options))
 
 
 @needs_spark

@@ -29,13 +29,13 @@ def rows():
 def test_statistics_of_a_column_are_not_trusted(tmp_path, rows, code, column, true, false):
     path = tmp_path / "a.parquet"
     pq.write_table(rows, path, compression="none")
-    expected = cb.scan(path, y="y", p="p"), cb.tables_scan(path, y="y", p="p", by="g")
+    expected = cb.scan(path, y="y", p="p"), cb.scan(path, y="y", p="p", by="g")
     whole = path.read_bytes()
     footer = len(whole) - 8 - struct.unpack("<I", whole[-8:-4])[0]
     path.write_bytes(whole[:footer] + whole[footer:].replace(struct.pack(code, true), struct.pack(code, false)))
     found = pq.ParquetFile(path).metadata.row_group(0).column(column).statistics
     assert false in (found.min, found.max)
-    assert (cb.scan(path, y="y", p="p"), cb.tables_scan(path, y="y", p="p", by="g")) == expected
+    assert (cb.scan(path, y="y", p="p"), cb.scan(path, y="y", p="p", by="g")) == expected
 
 
 @pytest.mark.parametrize("open_footer", [False, True])

@@ -171,13 +171,13 @@ def test_groups_of_every_type_are_encoded_as_by_hand(labels):
 def test_a_column_of_ids_is_refused_as_groups(rows):
     frame = pa.table({"y": np.arange(rows) % 2, "p": np.full(rows, 0.5), "id": np.arange(rows)})
     with pytest.raises(InputError, match="by must have at most"):
-        cb.tables_from_frame(frame, y="y", p="p", by="id")
+        cb.from_frame(frame, y="y", p="p", by="id")
 
 
 def test_a_column_of_ids_in_a_file_is_refused_as_groups(tmp_path):
     pq.write_table(pa.table({"y": [0, 1] * 1000, "p": [0.5] * 2000, "id": range(2000)}), tmp_path / "ids.parquet")
     with pytest.raises(InputError, match=r"by must have at most 1,000 groups, or at least 2 rows .* got 2,000 groups"):
-        cb.tables_scan(tmp_path / "ids.parquet", y="y", p="p", by="id")
+        cb.scan(tmp_path / "ids.parquet", y="y", p="p", by="id")
 
 
 def test_many_groups_are_totalled_fast():

@@ -322,7 +322,7 @@ def test_partitions_of_text_files_have_the_types_of_those_of_parquet_files(tmp_p
         folder.mkdir()
         (folder / f"a.{kind}").write_bytes(TEXTS[kind])
         pq.write_table(pa.table({"y": Y, "p": P}), folder / "b.parquet")
-        text, parquet = (cb.tables_scan(folder / name, y="y", p="p", by="day") for name in (f"a.{kind}", "b.parquet"))
+        text, parquet = (cb.scan(folder / name, y="y", p="p", by="day") for name in (f"a.{kind}", "b.parquet"))
         assert text.groups == parquet.groups
         assert text.total() == EXPECTED
 
@@ -352,7 +352,7 @@ def test_the_progress_bar_of_duckdb_is_off(tmp_path, monkeypatch):
         ({"p": None}, "p must name at least one column"),
         ({"sample_weight": ["w"]}, r"sample_weight must name one column; got \['w'\]"),
         ({"frequency": 3}, "frequency must name one column; got 3"),
-        ({"max_memory": "x"}, "max_memory must be a whole number of at least 1; got 'x'"),
+        ({"max_memory": "x"}, "max_memory must be a number of bytes, such as 2GB; got 'x'"),
     ],
 )
 def test_arguments_that_name_no_column_are_refused(tmp_path, options, words):

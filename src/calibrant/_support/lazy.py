@@ -42,6 +42,8 @@ class LazyNames:
         place they work with a `DeprecationWarning` for one release, and are listed nowhere.
     renamed : mapping of str to str
         From old names to new public names, relative to `calibrant`; the old ones work as those that moved.
+    deprecated : mapping of str to str
+        From modules to their deprecated functions, which warn when they are called, and are listed nowhere either.
     needs : MissingExtraError, optional
         The error that names the extra, for modules that import an optional library without naming it.
     """
@@ -54,13 +56,14 @@ class LazyNames:
         namespaces: Mapping[str, str] | None = None,
         moved: Mapping[str, str] | None = None,
         renamed: Mapping[str, str] | None = None,
+        deprecated: Mapping[str, str] | None = None,
         needs: "MissingExtraError | None" = None,
     ) -> None:
         self.package = package
-        self.homes = {name: module for module, names in modules.items() for name in names.split()}
+        self.homes = _by_name(modules)
+        self.deprecated = _by_name(deprecated or {})
         self.namespaces = dict(namespaces or {})
-        self.moved = {name: f"{place}.{name}" for place, names in (moved or {}).items() for name in names.split()}
-        self.moved |= renamed or {}
+        self.moved = {name: f"{place}.{name}" for name, place in _by_name(moved or {}).items()} | dict(renamed or {})
         self.needs = needs
         self.missing: dict[str, _MissingName] = {}
         self.names = [*sorted(name for name in self.homes if not name.startswith("__")), *self.namespaces]
@@ -75,8 +78,9 @@ class LazyNames:
                 return _public(self.moved[name])
             if name in self.namespaces:
                 return import_module(f"calibrant.{self.namespaces[name]}")
-            if name in self.homes:
-                return getattr(import_module(f"calibrant.{self.homes[name]}"), name)
+            if name in self.homes or name in self.deprecated:
+                home = self.homes.get(name) or self.deprecated[name]
+                return getattr(import_module(f"calibrant.{home}"), name)
         except ModuleNotFoundError as error:
             if name not in self.missing:
                 attributes = {"__module__": self.package, "_error": self._missing_extra(error)}
@@ -97,6 +101,11 @@ class LazyNames:
     def directory(self) -> Callable[[], list[str]]:
         """Return the ``__dir__`` of the package."""
         return lambda: sorted(self.names)
+
+
+def _by_name(modules: Mapping[str, str]) -> dict[str, str]:
+    """Return the module of each name, of modules with names separated by spaces."""
+    return {name: module for module, names in modules.items() for name in names.split()}
 
 
 def warn_moved(old: str, new: str, *, stacklevel: int = 2) -> None:

@@ -309,7 +309,7 @@ class Thresholds:
         steps = np.diff(rising / 2, axis=1, prepend=0.0, append=1.0)
         return np.asarray(self.eps + (1 - self.n_classes * self.eps) * steps)
 
-    def formula(self, columns: ClassExpression) -> ClassExpression:
+    def formula(self, columns: Any) -> Any:
         return columns.thresholds(self.per_threshold, self.eps)
 
 

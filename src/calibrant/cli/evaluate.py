@@ -191,7 +191,7 @@ def audit_files(
     source: Source, features: list[str], given: Mapping[str, Any]
 ) -> "tuple[dict[str, Audit], list[dict[str, Any]]]":
     """Audit each forecast of the input; also return the checksums of the files."""
-    from calibrant.evaluation.audit.file_audit import audit_scan
+    from calibrant.evaluation.audit.segment_audit import audit
     from calibrant.ingest.files import column_names, find_files
 
     if not features:
@@ -200,14 +200,14 @@ def audit_files(
     names = ("depth", "min_rows", "alpha", "confidence_level", "n_resamples", "random_state", "cluster")
     settings: dict[str, Any] = {name: given[name] for name in names if given[name] is not None}
     settings |= {name: getattr(source, name) for name in ("y", "sample_weight", "frequency", "missing", "format")}
-    settings |= {"memory_limit": source.reading_memory, "features": features}
+    settings |= {"max_memory": source.max_memory, "features": features}
     results = {}
     with source.open_files() as (files, inputs):
         for model in source.find_models(lambda: column_names(find_files(files, source.format)[0])):
-            settings["p"] = source.form.audited(model)
+            settings["forecast"] = source.form.audited(model)
             results[model.name] = try_pos_label(
                 source.pos_label,
-                lambda label: audit_scan(files, **settings, pos_label=label),
+                lambda label: audit(files, **settings, pos_label=label),
                 lambda result: result.notes,
             )
     return results, inputs

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from calibrant.tables.collection import Tables
     from calibrant.tables.rows import Missing
 
-_LEAST_READING_MEMORY = 64 * 2**20
-
 
 def given_forecast(given: Mapping[str, Any]) -> tuple[str, str]:
     """Return the kind of forecast, and the argument of the option that names it; exactly one form must be given."""
@@ -150,11 +148,6 @@ class Source:
 
         return Weighting.named(self.sample_weight, self.frequency)
 
-    @property
-    def reading_memory(self) -> str:
-        """Memory of DuckDB, which reads the files and keeps no rows."""
-        return "1GB" if self.max_memory is None else f"{max(self.max_memory // 4, _LEAST_READING_MEMORY)}B"
-
     def open_files(self) -> AbstractContextManager[tuple[list[str], list[dict[str, Any]]]]:
         """Open the files; also return their checksums."""
         return plain_files(
@@ -188,8 +181,8 @@ class Source:
             numbers = [*([] if form.holds_labels else forecasts), *([] if weighting is None else [weighting.name])]
             numbers += [self.y] if form.outcome == "number" else []
             names = list(dict.fromkeys([self.y, *forecasts, *roles.values(), *self.by, *others]))
-            labels, memory = form.outcome == "event", self.reading_memory
-            columns = read_columns(paths, names, numbers, labels=labels, format=self.format, memory_limit=memory)
+            labels = form.outcome == "event"
+            columns = read_columns(paths, names, numbers, labels=labels, format=self.format, max_memory=self.max_memory)
         rows = FileRows(
             form,
             self.option,
@@ -219,7 +212,7 @@ class Source:
         return tables, inputs
 
     def _count(self, paths: list[str], pos_label: object) -> "Tables":
-        from calibrant.ingest.files import tables_scan
+        from calibrant.ingest.files import scan
 
         options: dict[str, Any] = {
             "y": self.y,
@@ -232,16 +225,18 @@ class Source:
             "resolution": self.resolution,
         }
         if self.spark is None:
-            options |= {"format": self.format, "memory_limit": self.reading_memory, "max_memory": self.max_memory}
-            return tables_scan(paths, **options)
-        from calibrant.ingest.frames import tables_from_frame
-        from calibrant.ingest.spark import parquet_frame
+            options |= {"format": self.format, "max_memory": self.max_memory}
+            tables: Tables = scan(paths, **options)
+        else:
+            from calibrant.ingest.frames import from_frame
+            from calibrant.ingest.spark import parquet_frame
 
-        if self.max_memory is not None or "-" in self.paths:
-            raise InputError(
-                Argument("spark") + " must not be given with " + Argument("max_memory") + " or standard input (-)."
-            )
-        return tables_from_frame(parquet_frame(self.spark, list(self.paths), paths), **options)
+            if self.max_memory is not None or "-" in self.paths:
+                raise InputError(
+                    Argument("spark") + " must not be given with " + Argument("max_memory") + " or standard input (-)."
+                )
+            tables = from_frame(parquet_frame(self.spark, list(self.paths), paths), **options)
+        return tables
 
 
 def _notes_of_tables(tables: "Tables") -> Iterable[Note]:

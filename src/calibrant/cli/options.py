@@ -17,20 +17,17 @@ class Decorator(Protocol):
     def __call__(self, function: Function, /) -> Function: ...
 
 
-_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _NUMBER = r"([0-9.]+(?:e-?[0-9]+)?)"
 
 
 def parse_size(text: str) -> int:
     """Return a number of bytes, such as 2GB, 500 MB, 1GiB or 1e9."""
-    match = re.fullmatch(rf"\s*{_NUMBER}\s*([kmgt]?i?)b?\s*", text, flags=re.IGNORECASE)
-    try:
-        size = float(match[1]) * _UNITS[match[2].lower()] if match else -1.0
-    except (ValueError, KeyError):
-        size = -1.0
-    if not 1 <= size < 2**63:
+    from calibrant.ingest.memory import parse_size as parse
+
+    size = parse(text)
+    if size is None:
         raise click.BadParameter(f"{text!r} is not a number of bytes, such as 2GB.")
-    return int(size)
+    return size
 
 
 def parse_step(text: str) -> float:

@@ -298,7 +298,7 @@ class _Number(maps.Expression):
 
 @dataclass(frozen=True)
 class _Columns:
-    """The node of class probabilities, one column per class; see `class_maps.ClassExpression`."""
+    """The node of class probabilities, one column per class."""
 
     x: str
     n_classes: int

@@ -5,7 +5,6 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
-        "evaluation.audit.file_audit": "audit_scan",
         "evaluation.metric_inference": "consistency equivalence interval null",
         "inference.bands": "Band consistency_band cumulative_band",
         "inference.calibration_tests": "ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
@@ -33,6 +32,7 @@ _lazy = _LazyNames(
         "JointTest": "results.OmnibusTest",
         "RegressionDetails": "results.PointDetails",
     },
+    deprecated={"evaluation.audit.file_audit": "audit_scan"},
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
 __getattr__ = _lazy

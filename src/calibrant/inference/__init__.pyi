@@ -1,4 +1,3 @@
-from calibrant.evaluation.audit.file_audit import audit_scan as audit_scan
 from calibrant.evaluation.metric_inference import consistency as consistency
 from calibrant.evaluation.metric_inference import equivalence as equivalence
 from calibrant.evaluation.metric_inference import interval as interval

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,16 @@ class CountOptions:
         if self.resolution is not None:
             check_resolution(self.resolution)
             object.__setattr__(self, "resolution", float(self.resolution))
+
+
+class TableOptions(TypedDict, total=False):
+    """Options of functions that count outside data, as type checkers see them."""
+
+    sample_weight: str | None
+    frequency: str | None
+    pos_label: object
+    missing: Missing
+    resolution: float | None
 
 
 @dataclass(frozen=True)

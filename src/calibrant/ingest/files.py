@@ -13,19 +13,26 @@ from glob import glob
 from os import PathLike, curdir, fspath, walk
 from os.path import islink, join, realpath
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools
-from calibrant._support.errors import Argument, InputError, MissingExtraError, check_count, no_column
+from calibrant._support.errors import (
+    Argument,
+    InputError,
+    MissingExtraError,
+    no_column,
+    renamed_options,
+)
+from calibrant._support.lazy import warn_moved
 from calibrant._support.progress import progress_bar
 from calibrant._support.sql_dialects import DIALECTS
-from calibrant.ingest.counting import CountOptions, Weighting
+from calibrant.ingest.counting import CountOptions, TableOptions, Weighting
 from calibrant.ingest.formats import File, Format, guess_format, open_duckdb, quoted_path
-from calibrant.ingest.memory import prepare_libraries
+from calibrant.ingest.memory import prepare_libraries, read_size, reading_memory
 from calibrant.ingest.parquet_files import check_pages, check_rows, count_rows, half_columns, parquet_names
 from calibrant.ingest.table_counter import TableCounter, check_name, check_names
 from calibrant.ingest.text_files import csv_tables, json_keys, json_tables, parse_number, read_header
@@ -40,85 +47,26 @@ Batch: TypeAlias = dict[str, _columns.ColumnData]
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
+class FileOptions(TableOptions, total=False):
+    """The options of `scan` on which the type of its result does not depend."""
+
+    format: Format | None
+    max_memory: int | str | None
+    progress: bool | None
+
+
+@overload
+def scan(paths: Paths, *, y: str, p: str, by: None = None, **options: Unpack[FileOptions]) -> ScoreTable: ...
+@overload
 def scan(
-    paths: Paths,
-    *,
-    y: str,
-    p: str,
-    sample_weight: str | None = None,
-    frequency: str | None = None,
-    pos_label: object = None,
-    missing: Missing = "raise",
-    resolution: float | None = None,
-    format: Format | None = None,
-    memory_limit: str = "1GB",
-    max_memory: int | None = None,
-    progress: bool | None = None,
-) -> ScoreTable:
-    r"""Count the outcomes and scores in files, without loading them as a frame.
-
-    Parameters
-    ----------
-    paths : path, pattern, folder, or several
-        ``"scores/*.parquet"``, ``"scores/"`` (all files below it), ``["a.csv", "b.csv"]``. Hive partitions
-        (``day=2026-11-15/part.parquet``) are columns. Only local files are read.
-    y, p : str
-        Names of the columns of outcomes and of scores.
-    sample_weight, frequency : str, optional
-        Name of the column of importance weights, or of the column of numbers of equal rows.
-    pos_label, missing
-        See `ScoreTable.from_arrays`. In CSV and JSON files a `pos_label` that is text is compared with the text of the
-        labels; one that is a number or a truth value is compared with what all of them denote.
-    resolution : float, optional
-        Round scores to multiples of this while reading, so that rows are not kept in memory: 2**-20 is a good choice.
-        By default counting is exact; an error is raised if that would exceed the memory.
-    format : {"parquet", "csv", "json"}, optional
-        By default from the suffix of the file (.parquet, .csv, .tsv, .jsonl, .ndjson, also with .gz or .zst).
-    memory_limit : str, default="1GB"
-        Memory that DuckDB may use.
-    max_memory : int, optional
-        Bytes that counting may use; by default the free memory.
-    progress : bool, optional
-        Draw a progress bar; by default on a terminal and in a notebook.
-
-    Returns
-    -------
-    ScoreTable
-        Bitwise identical to `ScoreTable.from_arrays` of the rows.
-
-    See Also
-    --------
-    tables_scan, from_frame, ScoreTable
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "scores.csv")
-    ...     _ = path.write_text("day,y,p\nmon,0,0.2\nmon,1,0.7\ntue,1,0.7\n")
-    ...     table = scan(path, y="y", p="p")
-    >>> table.score, table.n, table.k
-    (array([0.2, 0.7]), array([1, 2]), array([0, 2]))
-    """
-    tables = tables_scan(
-        paths,
-        y=y,
-        p=p,
-        sample_weight=sample_weight,
-        frequency=frequency,
-        pos_label=pos_label,
-        missing=missing,
-        resolution=resolution,
-        format=format,
-        memory_limit=memory_limit,
-        max_memory=max_memory,
-        progress=progress,
-    )
-    return tables.total()
-
-
-def tables_scan(
+    paths: Paths, *, y: str, p: str | Sequence[str], by: str | Sequence[str], **options: Unpack[FileOptions]
+) -> Tables: ...
+@overload
+def scan(
+    paths: Paths, *, y: str, p: list[str] | tuple[str, ...], by: None = None, **options: Unpack[FileOptions]
+) -> Tables: ...
+@renamed_options(memory_limit="max_memory")
+def scan(
     paths: Paths,
     *,
     y: str,
@@ -130,29 +78,46 @@ def tables_scan(
     missing: Missing = "raise",
     resolution: float | None = None,
     format: Format | None = None,
-    memory_limit: str = "1GB",
-    max_memory: int | None = None,
+    max_memory: int | str | None = None,
     progress: bool | None = None,
-) -> Tables:
-    r"""Count files by model and group, reading each file once.
+) -> ScoreTable | Tables:
+    r"""Count the outcomes and scores in files, as a whole or by model and group; each file is read once, not loaded.
 
     Parameters
     ----------
-    paths, y, sample_weight, frequency, pos_label, missing, resolution, format, memory_limit, max_memory, progress
-        See `scan`.
+    paths : path, pattern, folder, or several
+        ``"scores/*.parquet"``, ``"scores/"`` (all files below it), ``["a.csv", "b.csv"]``. Hive partitions
+        (``day=2026-11-15/part.parquet``) are columns. Only local files are read.
+    y : str
+        Name of the column of outcomes.
     p : str or list of str
-        The column of scores, or one per model.
+        Name of the column of scores, or a list with one name per model.
     by : str or list of str, optional
         The columns that split the rows into groups; Hive partitions are columns.
+    sample_weight, frequency : str, optional
+        Name of the column of importance weights, or of the column of numbers of equal rows.
+    pos_label, missing
+        See `ScoreTable.from_arrays`. In CSV and JSON files a `pos_label` that is text is compared with the text of the
+        labels; one that is a number or a truth value is compared with what all of them denote.
+    resolution : float, optional
+        Round scores to multiples of this while reading, so that rows are not kept in memory: 2**-20 is a good choice.
+        By default counting is exact; an error is raised if that would exceed the memory.
+    format : {"parquet", "csv", "json"}, optional
+        By default from the suffix of the file (.parquet, .csv, .tsv, .jsonl, .ndjson, also with .gz or .zst).
+    max_memory : int or str, optional
+        Memory for reading and counting, in bytes or as text such as "2GB"; by default the free memory.
+    progress : bool, optional
+        Draw a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
-    Tables
-        ``tables[model, group]``; groups in sorted order.
+    ScoreTable or Tables
+        One table, bitwise identical to `ScoreTable.from_arrays` of the rows. With `by`, or with a list of models,
+        `Tables`: ``tables[model, group]``, with groups in sorted order.
 
     See Also
     --------
-    scan, tables_from_frame, Tables
+    from_frame, from_query, ScoreTable, Tables
 
     Examples
     --------
@@ -161,27 +126,35 @@ def tables_scan(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "scores.csv")
     ...     _ = path.write_text("day,y,p\nmon,0,0.2\nmon,1,0.7\ntue,1,0.7\n")
-    ...     tables = tables_scan(path, y="y", p="p", by="day")
-    >>> tables["p", "mon"].size, tables["p", "tue"].size
+    ...     table, days = scan(path, y="y", p="p"), scan(path, y="y", p="p", by="day")
+    >>> table.score, table.n, table.k
+    (array([0.2, 0.7]), array([1, 2]), array([0, 2]))
+    >>> days["p", "mon"].size, days["p", "tue"].size
     (2, 1)
     """
     check_name(y, "y")
     for argument, name in (("sample_weight", sample_weight), ("frequency", frequency)):
         if name is not None:
             check_name(name, argument)
-    if max_memory is not None:
-        check_count("max_memory", max_memory)
+    memory = read_size(max_memory)
     models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)
-    counter = TableCounter(y, models, keys, weighting, CountOptions(pos_label, missing, resolution), max_memory)
+    counter = TableCounter(y, models, keys, weighting, CountOptions(pos_label, missing, resolution), memory)
     files = find_files(paths, format)
-    reader = FileReader(files, counter.names, counter.numbers, memory_limit)
+    reader = FileReader(files, counter.names, counter.numbers, memory)
     counter.expected = reader.rows
     # The text of an event is compared with the text of labels.
     for batch in reader.batches(progress, labels=not isinstance(pos_label, str)):
         reader.check_labels()
         counter.add(batch)
-    return counter.tables()
+    tables = counter.tables()
+    return tables.total() if by is None and isinstance(p, str) else tables
+
+
+def tables_scan(paths: Paths, *, p: str | Sequence[str], **options: Any) -> Tables:
+    """Count files by model and group; deprecated: use `scan` with `by` or a list of models."""
+    warn_moved("calibrant.tables_scan", "calibrant.scan(by=...)")
+    return scan(paths, p=[p] if isinstance(p, str) else list(p), **options)
 
 
 def read_columns(
@@ -191,7 +164,7 @@ def read_columns(
     *,
     labels: bool = True,
     format: Format | None = None,
-    memory_limit: str = "1GB",
+    max_memory: int | None = None,
     progress: bool | None = None,
 ) -> Batch:
     """Read the named columns of files.
@@ -200,7 +173,7 @@ def read_columns(
     text can be; otherwise text stays text.
     """
     files = find_files(paths, format)
-    reader = FileReader(files, names, numbers, memory_limit)
+    reader = FileReader(files, names, numbers, max_memory)
     batches = list(reader.batches(progress, labels=labels))
     if reader.has_mixed_labels:
         batches = list(reader.batches(progress, labels=False))
@@ -347,8 +320,8 @@ class _Part:
 class FileReader:
     """Reads the named columns of files; all headers are checked first."""
 
-    def __init__(self, files: list[File], names: list[str], numbers: list[str], memory_limit: str) -> None:
-        self.names, self.numbers, self.memory_limit = names, numbers, memory_limit
+    def __init__(self, files: list[File], names: list[str], numbers: list[str], max_memory: int | None = None) -> None:
+        self.names, self.numbers, self.memory_limit = names, numbers, reading_memory(max_memory)
         _check_libraries(files)
         self._parts = [_Part.checked(file, names) for file in files]
         known = [count_rows(file) for file in files if file.format == "parquet"]

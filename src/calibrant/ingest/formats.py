@@ -135,17 +135,13 @@ def open_duckdb(file: File, memory_limit: str) -> Iterator[Any]:
         connection = duckdb.connect(config={**settings, "memory_limit": memory_limit})
     except duckdb.OutOfMemoryException as error:
         raise MemoryError(f"There is too little memory to read {file.name}: {error}") from error
-    except (duckdb.Error, TypeError) as error:
-        raise InputError(
-            f"memory_limit must be a size such as '1GB'; got {memory_limit!r} ({error}).", argument="memory_limit"
-        ) from error
     with connection:
         connection.execute("SET enable_progress_bar = false")
         try:
             yield connection
         except duckdb.OutOfMemoryException as error:
             reason = str(error).splitlines()[0]
-            raise MemoryError(f"memory_limit is too small to read {file.name}: {reason}") from error
+            raise MemoryError(f"max_memory is too small to read {file.name}: {reason}") from error
         except (duckdb.Error, OSError, UnicodeDecodeError) as error:  # Arrow's errors while reading; undecodable texts
             if str(error).startswith(_OUT_OF_MEMORY):
                 raise MemoryError(f"There is too little memory to read {file.name}: {error}") from error

@@ -1,75 +1,31 @@
 """`from_frame`: frames of all libraries that Narwhals supports, eager or lazy, counted into tables."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, no_column
-from calibrant.ingest.counting import CountOptions, Weighting
+from calibrant._support.lazy import warn_moved
+from calibrant.ingest.counting import CountOptions, TableOptions, Weighting
 from calibrant.ingest.table_counter import TableCounter, check_names
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
 
+@overload
+def from_frame(frame: Any, *, y: str, p: str, by: None = None, **options: Unpack[TableOptions]) -> ScoreTable: ...
+@overload
 def from_frame(
-    frame: Any,
-    *,
-    y: str,
-    p: str,
-    sample_weight: str | None = None,
-    frequency: str | None = None,
-    pos_label: object = None,
-    missing: Missing = "raise",
-    resolution: float | None = None,
-) -> ScoreTable:
-    """Count the outcomes and scores of a frame.
-
-    Parameters
-    ----------
-    frame : frame of pandas, polars (lazy too), pyarrow, DuckDB, Spark, dask, ibis, ...
-        All that Narwhals supports. Of lazy frames only the needed columns are collected. Spark counts its own frames,
-        and only the distinct rows are collected.
-    y, p : str
-        Names of the columns of outcomes and of scores.
-    sample_weight, frequency : str, optional
-        Name of the column of importance weights, or of the column of numbers of equal rows.
-    pos_label, missing
-        See `ScoreTable.from_arrays`.
-    resolution : float, optional
-        Round scores to multiples of this (2**-20 is a good choice); see `ScoreTable.round`.
-
-    Returns
-    -------
-    ScoreTable
-        Bitwise identical to `ScoreTable.from_arrays` of the columns.
-
-    See Also
-    --------
-    tables_from_frame, scan, from_query, ScoreTable
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from_frame(pa.table({"event": [0, 1, 1], "score": [0.2, 0.7, 0.7]}), y="event", p="score")
-    ScoreTable(3 rows, 2 distinct scores, 2 positives)
-    """
-    tables = tables_from_frame(
-        frame,
-        y=y,
-        p=p,
-        sample_weight=sample_weight,
-        frequency=frequency,
-        pos_label=pos_label,
-        missing=missing,
-        resolution=resolution,
-    )
-    return tables.total()
-
-
-def tables_from_frame(
+    frame: Any, *, y: str, p: str | Sequence[str], by: str | Sequence[str], **options: Unpack[TableOptions]
+) -> Tables: ...
+@overload
+def from_frame(
+    frame: Any, *, y: str, p: list[str] | tuple[str, ...], by: None = None, **options: Unpack[TableOptions]
+) -> Tables: ...
+def from_frame(
     frame: Any,
     *,
     y: str,
@@ -80,34 +36,45 @@ def tables_from_frame(
     pos_label: object = None,
     missing: Missing = "raise",
     resolution: float | None = None,
-) -> Tables:
-    """Count a frame by model and group, reading it once.
+) -> ScoreTable | Tables:
+    """Count the outcomes and scores of a frame, as a whole or by model and group; the frame is read once.
 
     Parameters
     ----------
-    frame, y, sample_weight, frequency, pos_label, missing, resolution
-        See `from_frame`.
+    frame : frame of pandas, polars (lazy too), pyarrow, DuckDB, Spark, dask, ibis, ...
+        All that Narwhals supports. Of lazy frames only the needed columns are collected. Spark counts its own frames,
+        and only the distinct rows are collected.
+    y : str
+        Name of the column of outcomes.
     p : str or list of str
-        The column of scores, or one per model.
+        Name of the column of scores, or a list with one name per model.
     by : str or list of str, optional
         The columns that split the rows into groups. A missing group is an error, and so are more than 1,000 groups of
         fewer than 2 rows on average, which a column of ids has.
+    sample_weight, frequency : str, optional
+        Name of the column of importance weights, or of the column of numbers of equal rows.
+    pos_label, missing
+        See `ScoreTable.from_arrays`.
+    resolution : float, optional
+        Round scores to multiples of this (2**-20 is a good choice); see `ScoreTable.round`.
 
     Returns
     -------
-    Tables
-        ``tables[model, group]``; groups in sorted order.
+    ScoreTable or Tables
+        One table, bitwise identical to `ScoreTable.from_arrays` of the columns. With `by`, or with a list of models,
+        `Tables`: ``tables[model, group]``, with groups in sorted order.
 
     See Also
     --------
-    from_frame, tables_scan, Tables
+    scan, from_query, ScoreTable, Tables
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> frame = pa.table({"y": [0, 1, 1, 0], "old": [0.2, 0.7, 0.7, 0.1], "land": ["a", "b", "a", "b"]})
-    >>> tables = tables_from_frame(frame, y="y", p="old", by="land")
-    >>> tables["old", "b"].size
+    >>> from_frame(frame, y="y", p="old")
+    ScoreTable(4 rows, 3 distinct scores, 2 positives)
+    >>> from_frame(frame, y="y", p="old", by="land")["old", "b"].size
     2
     """
     models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
@@ -120,7 +87,14 @@ def tables_from_frame(
         spark.count_frame(frame, counter)
     else:
         counter.add(_collected(known, counter.names))
-    return counter.tables()
+    tables = counter.tables()
+    return tables.total() if by is None and isinstance(p, str) else tables
+
+
+def tables_from_frame(frame: Any, *, p: str | Sequence[str], **options: Any) -> Tables:
+    """Count a frame by model and group; deprecated: use `from_frame` with `by` or a list of models."""
+    warn_moved("calibrant.tables_from_frame", "calibrant.from_frame(by=...)")
+    return from_frame(frame, p=[p] if isinstance(p, str) else list(p), **options)
 
 
 def _checked(frame: Any, names: list[str]) -> Any:

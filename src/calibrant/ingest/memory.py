@@ -1,9 +1,10 @@
 """Available memory, on systems that report it, and the guard that keeps exact counting within it."""
 
 import os
+import re
 from pathlib import Path
 
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument, InputError, check_count
 
 _LIMIT, _USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 _STATISTICS = Path("/sys/fs/cgroup/memory.stat")
@@ -11,6 +12,8 @@ _STATISTICS = Path("/sys/fs/cgroup/memory.stat")
 # space shares. A weight is sorted along, and squared.
 _BYTES_PER_ROW, _BYTES_PER_WEIGHT = 32, 64
 _SHARE_OF_MEMORY = 0.8
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_LEAST_READING_MEMORY = 64 * 2**20
 _ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 
@@ -46,6 +49,33 @@ def address_space_left() -> int | None:
     except (ImportError, OSError, ValueError):
         return None
     return None if limit == resource.RLIM_INFINITY else max(limit - pages * os.sysconf("SC_PAGE_SIZE"), 0)
+
+
+def read_size(size: int | str | None) -> int | None:
+    """Return a size of memory in bytes; text has a unit, such as 2GB, 500 MB, 1GiB or 1e9."""
+    if isinstance(size, str):
+        number = parse_size(size)
+        if number is None:
+            raise InputError(
+                Argument("max_memory") + f" must be a number of bytes, such as 2GB; got {size!r}.", value=size
+            )
+        return number
+    return None if size is None else check_count("max_memory", size)
+
+
+def parse_size(text: str) -> int | None:
+    """Return the number of bytes of a text, or None if it is none."""
+    found = re.fullmatch(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*([kmgt]?i?)b?\s*", text, flags=re.IGNORECASE)
+    try:
+        size = float(found[1]) * _UNITS[found[2].lower()] if found else -1.0
+    except (ValueError, KeyError):
+        size = -1.0
+    return int(size) if 1 <= size < 2**63 else None
+
+
+def reading_memory(max_memory: int | None) -> str:
+    """Return the memory of DuckDB, which reads files and keeps no rows, as a part of all memory that may be used."""
+    return "1GB" if max_memory is None else f"{max(max_memory // 4, _LEAST_READING_MEMORY)}B"
 
 
 def prepare_libraries() -> None:

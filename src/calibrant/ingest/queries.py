@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack, overload
 from uuid import uuid4
 
 import numpy as np
@@ -22,8 +22,9 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.columns import LEAST_WEIGHT
 from calibrant._support.errors import InputError, no_column
+from calibrant._support.lazy import warn_moved
 from calibrant._support.sql_dialects import DIALECTS, Dialect
-from calibrant.ingest.counting import CountOptions, EngineSums, Weighting
+from calibrant.ingest.counting import CountOptions, EngineSums, TableOptions, Weighting
 from calibrant.ingest.frames import same_name
 from calibrant.ingest.table_counter import TableCounter, check_names
 from calibrant.tables.collection import Tables
@@ -161,6 +162,7 @@ _QUERY_ERRORS = ("ProgrammingError", "DataError", "NotSupportedError")
 _ONE_SELECT = "It must be one SELECT, without a semicolon inside."
 
 
+@overload
 def from_query(
     connection: Any,
     sql: str,
@@ -168,72 +170,35 @@ def from_query(
     *,
     y: str = "y",
     p: str = "p",
-    sample_weight: str | None = None,
-    frequency: str | None = None,
-    pos_label: object = None,
-    missing: Missing = "raise",
-    resolution: float | None = None,
+    by: None = None,
     dialect: str | None = None,
-) -> ScoreTable:
-    """Let a database count the outcomes and scores of a query.
-
-    Parameters
-    ----------
-    connection : DB-API connection
-        To SQLite (``sqlite3``), PostgreSQL (``psycopg``, ``psycopg2``, ``pg8000``) or DuckDB. It stays open, and its
-        transaction is neither committed nor rolled back.
-    sql : str
-        One SELECT, without a semicolon inside. The database groups its rows by outcome and score and returns counts.
-    parameters : sequence or mapping, optional
-        Values of the placeholders of `sql`.
-    y, p : str, default="y" and "p"
-        Names of the query's columns of outcomes and of scores.
-    sample_weight, frequency : str, optional
-        Name of the query's column of importance weights, or of the column of numbers of equal rows.
-    pos_label, missing
-        See `ScoreTable.from_arrays`.
-    resolution : float, optional
-        Round scores to multiples of this before they are grouped, so that fewer rows are fetched; see
-        `ScoreTable.round`.
-    dialect : {"duckdb", "postgresql", "sqlite"}, optional
-        By default that of the driver.
-
-    Returns
-    -------
-    ScoreTable
-        Bitwise identical to `ScoreTable.from_arrays` of the rows (sums of real weights to 1e-12).
-
-    See Also
-    --------
-    tables_from_query, from_frame, scan
-
-    Examples
-    --------
-    >>> import sqlite3
-    >>> shop = sqlite3.connect(":memory:")
-    >>> _ = shop.execute("CREATE TABLE scores (event, score, country)")
-    >>> _ = shop.executemany("INSERT INTO scores VALUES (?, ?, ?)", [(0, 0.2, "a"), (1, 0.7, "b"), (1, 0.7, "a")])
-    >>> from_query(shop, "SELECT event AS y, score AS p FROM scores WHERE country = ?", ("a",))
-    ScoreTable(2 rows, 2 distinct scores, 1 positives)
-    >>> shop.close()
-    """
-    tables = tables_from_query(
-        connection,
-        sql,
-        parameters,
-        y=y,
-        p=p,
-        sample_weight=sample_weight,
-        frequency=frequency,
-        pos_label=pos_label,
-        missing=missing,
-        resolution=resolution,
-        dialect=dialect,
-    )
-    return tables.total()
-
-
-def tables_from_query(
+    **options: Unpack[TableOptions],
+) -> ScoreTable: ...
+@overload
+def from_query(
+    connection: Any,
+    sql: str,
+    parameters: Parameters | None = None,
+    *,
+    y: str = "y",
+    p: str | Sequence[str] = "p",
+    by: str | Sequence[str],
+    dialect: str | None = None,
+    **options: Unpack[TableOptions],
+) -> Tables: ...
+@overload
+def from_query(
+    connection: Any,
+    sql: str,
+    parameters: Parameters | None = None,
+    *,
+    y: str = "y",
+    p: list[str] | tuple[str, ...],
+    by: None = None,
+    dialect: str | None = None,
+    **options: Unpack[TableOptions],
+) -> Tables: ...
+def from_query(
     connection: Any,
     sql: str,
     parameters: Parameters | None = None,
@@ -247,38 +212,57 @@ def tables_from_query(
     missing: Missing = "raise",
     resolution: float | None = None,
     dialect: str | None = None,
-) -> Tables:
-    """Let a database count the rows of a query by model and group, in one statement.
+) -> ScoreTable | Tables:
+    """Let a database count the outcomes and scores of a query, as a whole or by model and group, in one statement.
 
     Parameters
     ----------
-    connection, sql, parameters, y, sample_weight, frequency, pos_label, missing, resolution, dialect
-        See `from_query`.
-    p : str or list of str
-        The column of scores, or one per model.
+    connection : DB-API connection
+        To SQLite (``sqlite3``), PostgreSQL (``psycopg``, ``psycopg2``, ``pg8000``) or DuckDB. It stays open, and its
+        transaction is neither committed nor rolled back.
+    sql : str
+        One SELECT, without a semicolon inside. The database groups its rows by outcome and score and returns counts.
+    parameters : sequence or mapping, optional
+        Values of the placeholders of `sql`.
+    y : str, default="y"
+        Name of the query's column of outcomes.
+    p : str or list of str, default="p"
+        Name of the query's column of scores, or a list with one name per model.
     by : str or list of str, optional
         The columns that split the rows into groups. A missing group is an error, and so are more than 1,000 groups of
         fewer than 2 rows on average, which a column of ids has.
+    sample_weight, frequency : str, optional
+        Name of the query's column of importance weights, or of the column of numbers of equal rows.
+    pos_label, missing
+        See `ScoreTable.from_arrays`.
+    resolution : float, optional
+        Round scores to multiples of this before they are grouped, so that fewer rows are fetched; see
+        `ScoreTable.round`.
+    dialect : {"duckdb", "postgresql", "sqlite"}, optional
+        By default that of the driver.
 
     Returns
     -------
-    Tables
-        ``tables[model, group]``; groups in sorted order.
+    ScoreTable or Tables
+        One table, bitwise identical to `ScoreTable.from_arrays` of the rows (sums of real weights to 1e-12). With `by`,
+        or with a list of models, `Tables`: ``tables[model, group]``, with groups in sorted order.
 
     See Also
     --------
-    from_query, tables_from_frame, Tables
+    from_frame, scan, ScoreTable, Tables
 
     Examples
     --------
     >>> import sqlite3
-    >>> connection = sqlite3.connect(":memory:")
-    >>> _ = connection.execute("CREATE TABLE rows (day TEXT, y INTEGER, p REAL)")
-    >>> _ = connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", [("mon", 0, 0.2), ("tue", 1, 0.7)])
-    >>> tables = tables_from_query(connection, "SELECT * FROM rows", by="day")
-    >>> tables["p", "tue"].prevalence
-    1.0
-    >>> connection.close()
+    >>> shop = sqlite3.connect(":memory:")
+    >>> _ = shop.execute("CREATE TABLE scores (event, score, country)")
+    >>> _ = shop.executemany("INSERT INTO scores VALUES (?, ?, ?)", [(0, 0.2, "a"), (1, 0.7, "b"), (1, 0.7, "a")])
+    >>> from_query(shop, "SELECT event AS y, score AS p FROM scores WHERE country = ?", ("a",))
+    ScoreTable(2 rows, 2 distinct scores, 1 positives)
+    >>> tables = from_query(shop, "SELECT * FROM scores", y="event", p="score", by="country")
+    >>> tables["score", "b"].size
+    1
+    >>> shop.close()
     """
     models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)
@@ -293,7 +277,16 @@ def tables_from_query(
         for rows in database.answer(counting(query, counts, percent=database.percent(parameters)), parameters):
             columns = zip(names, zip(*rows, strict=True), strict=True)
             counts.take({name: _column(cells, name) for name, cells in columns})
-    return counter.tables()
+    tables = counter.tables()
+    return tables.total() if by is None and isinstance(p, str) else tables
+
+
+def tables_from_query(
+    connection: Any, sql: str, parameters: Parameters | None = None, *, p: str | Sequence[str] = "p", **options: Any
+) -> Tables:
+    """Count the rows of a query by model and group; deprecated: use `from_query` with `by` or a list of models."""
+    warn_moved("calibrant.tables_from_query", "calibrant.from_query(by=...)")
+    return from_query(connection, sql, parameters, p=[p] if isinstance(p, str) else list(p), **options)
 
 
 def counting(query: str, counts: CountQuery, *, percent: str = "%") -> str:

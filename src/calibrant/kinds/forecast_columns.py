@@ -173,7 +173,7 @@ class ForecastColumns:
     headline_has_reason : bool
         Whether the first line of an evaluation states the reason for the verdict.
     audited : callable or None
-        From a model to the forecast that `audit_scan` takes; None if forecasts of the kind have no residuals.
+        From a model to the forecast that `audit` takes of files; None if forecasts of the kind have no residuals.
     fit : Fit or None
     applied_columns : callable
         From (fitted calibrator, option, model) to the columns in the order in which the calibrator takes them.

@@ -298,7 +298,7 @@ class Audit(PrintedResult):
 
     See Also
     --------
-    audit, Segment, audit_scan
+    audit, Segment
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
 
     See Also
     --------
-    ScoreTable, tables_from_frame, tables_scan
+    ScoreTable, from_frame, scan
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`audit_scan`: the audit of files that are larger than memory."""
+"""The audit of files that are larger than memory."""
 
 import math
 import tempfile
@@ -12,9 +12,9 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.columns import ColumnData, encode, sort_labels
-from calibrant._support.errors import Argument, InputError, Note, join_notes
+from calibrant._support.errors import Argument, InputError, Note, join_notes, renamed_options
 from calibrant._support.file_writing import reserve, temporary_writes
-from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant._support.lazy import warn_moved
 from calibrant.evaluation.audit.audit_rows import (
     Positions,
     audited_kind,
@@ -24,10 +24,11 @@ from calibrant.evaluation.audit.audit_rows import (
 )
 from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter, changed_error
 from calibrant.evaluation.audit.residual_blocks import AuditRows
-from calibrant.evaluation.audit.segment_audit import audit_sample, check_settings
+from calibrant.evaluation.audit.segment_audit import audit, audit_sample
 from calibrant.ingest.counting import BatchLabels, Weighting
 from calibrant.ingest.files import Batch, FileReader, Paths, find_files
 from calibrant.ingest.formats import File, Format
+from calibrant.ingest.memory import read_size, reading_memory
 from calibrant.ingest.table_counter import check_name, check_names
 from calibrant.ingest.text_files import number_keys, parse_number
 from calibrant.kinds.base import kind_of, named_columns_kind
@@ -36,86 +37,38 @@ from calibrant.results.audit import Audit
 from calibrant.tables.rows import Missing, Rows, missing_note
 
 
-def audit_scan(
+def audit_files(
     paths: Paths,
-    *,
     y: str,
-    p: Any,
-    features: str | Sequence[str],
-    depth: int = 2,
-    min_rows: int | None = None,
-    alpha: float = 0.05,
-    confidence_level: float = 0.95,
-    n_resamples: int = 199,
-    random_state: RandomState = 0,
+    forecast: Any,
+    features: Any,
+    settings: dict[str, Any],
+    seeds: list[np.random.SeedSequence],
+    *,
     sample_weight: str | None = None,
     frequency: str | None = None,
     cluster: str | None = None,
     pos_label: object = None,
     missing: Missing = "raise",
     format: Format | None = None,
-    memory_limit: str = "1GB",
+    max_memory: int | str | None = None,
     progress: bool | None = None,
 ) -> Audit:
-    r"""Find segments of the rows of files in which forecasts are miscalibrated.
-
-    The files are read twice: first for the cuts of numbers and the categories, then to encode the rows. Encoded rows
-    lie in a temporary folder, with 18 bytes and 2 per feature for each row; they are searched block by block.
-
-    Parameters
-    ----------
-    paths, sample_weight, frequency, pos_label, missing, format, memory_limit, progress
-        See `calibrant.scan`; `progress` also draws the progress of the search.
-    y : str
-        The column of outcomes.
-    p : str, Point or mapping
-        The column of scores; ``cb.Point("prediction")`` for numbers; ``{label: column}`` for class probabilities.
-    features : str or list of str
-        The columns of features. In CSV files a column holds numbers if all its first values are written as such; in
-        files of several formats, if it does in the first file of each.
-    depth, min_rows, alpha, confidence_level, n_resamples, random_state
-        See `calibrant.audit`.
-    cluster : str, optional
-        The column of clusters.
-
-    Returns
-    -------
-    Audit
-        Equal to `calibrant.audit` of the same rows in the same order. Segments with more than a million distinct
-        scores differ: these are rounded to multiples of 2**-20 for their test.
-
-    See Also
-    --------
-    audit, Audit
-
-    Notes
-    -----
-    Memory: one byte per row, and the rows of one segment at a time if they are in clusters or hold numbers (about 60
-    bytes each).
-
-    Examples
-    --------
-    >>> import tempfile, pathlib, numpy as np
-    >>> from calibrant.inference import audit_scan
-    >>> rng = np.random.default_rng(0)
-    >>> region, score = rng.choice(["north", "south"], 4_000), rng.uniform(0.2, 0.8, 4_000).round(3)
-    >>> event = (rng.random(4_000) < score + 0.2 * (region == "south")).astype(int)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder) / "rows.csv"
-    ...     rows = "".join(f"{y},{p},{r}\n" for y, p, r in zip(event, score, region))
-    ...     _ = file.write_text("event,score,region\n" + rows)
-    ...     found = audit_scan(file, y="event", p="score", features=["region"])
-    >>> found.segments[0].rule
-    "region = 'south'"
-    """
-    settings = check_settings(depth, min_rows, alpha, confidence_level, n_resamples)
-    split, null = seed_sequence(random_state).spawn(2)
-    source = _Source.named(y, p, features, sample_weight, frequency, cluster, pos_label, missing)
-    reader = source.open(paths, format, memory_limit)
+    """Audit the rows of files; see `audit`. The seeds are those of the split and of the null replicates."""
+    split, null = seeds
+    source = _Source.named(y, forecast, features, sample_weight, frequency, cluster, pos_label, missing)
+    reader = source.open(paths, format, read_size(max_memory))
     counted = source.count(reader, progress)
     with tempfile.TemporaryDirectory(prefix="calibrant-") as folder:
         sample = source.encode(reader, counted, Path(folder), split, progress)
         return audit_sample(sample, settings, null, progress)
+
+
+@renamed_options(memory_limit="max_memory")
+def audit_scan(paths: Paths, *, y: str, p: Any, features: str | Sequence[str], **options: Any) -> Audit:
+    """Audit the rows of files; deprecated: use `audit`."""
+    warn_moved("calibrant.inference.audit_scan", "calibrant.audit", stacklevel=3)
+    return audit(paths, y=y, forecast=p, features=features, **options)
 
 
 @dataclass
@@ -147,7 +100,7 @@ class _Source:
     def named(
         cls,
         y: str,
-        p: Any,
+        forecast: Any,
         features: str | Sequence[str],
         sample_weight: str | None,
         frequency: str | None,
@@ -156,15 +109,17 @@ class _Source:
         missing: Missing,
     ) -> "_Source":
         """Check the names."""
-        kind = audited_kind(named_columns_kind(p))
+        kind = audited_kind(named_columns_kind(forecast))
         columns, labels = (
-            kind.audit.AUDIT.forecast_column(p, None) if not isinstance(p, Mapping) else (list(p.values()), tuple(p))
+            kind.audit.AUDIT.forecast_column(forecast, None)
+            if not isinstance(forecast, Mapping)
+            else (list(forecast.values()), tuple(forecast))
         )
-        names = check_names(columns, "p")
+        names = check_names(columns, "forecast")
         check_name(y, "y")
         if not labels and len(names) > 1:
             raise InputError(
-                Argument("p") + f" must be one column, cb.Point(column), or a mapping of classes; got {names}.",
+                Argument("forecast") + f" must be one column, cb.Point(column), or a mapping of classes; got {names}.",
                 hint="Audit each model by itself.",
             )
         check_audit_options(kind, {"pos_label": pos_label})
@@ -186,18 +141,18 @@ class _Source:
         others = [] if self.cluster is None else [self.cluster]
         return list(dict.fromkeys([self.y, *self.forecasts, *weight, *others, *self.features]))
 
-    def open(self, paths: Paths, format: Format | None, memory_limit: str) -> FileReader:
+    def open(self, paths: Paths, format: Format | None, max_memory: int | None) -> FileReader:
         """Return the reader of the files."""
         files = find_files(paths, format)
         numbers = [*self.forecasts, *([] if self.weighting is None else [self.weighting.name])]
         numbers += [] if self._audit.terms.is_share else [self.y]
-        first = FileReader(files, self.names, numbers, memory_limit)
+        first = FileReader(files, self.names, numbers, max_memory)
         if all(file.format == "parquet" for file in files):
             return first
         found = [name for name in self.features if name not in numbers]
         for file in {file.format: file for file in reversed(files)}.values():  # the first of each format
-            found = _number_columns(file, found, memory_limit)
-        return FileReader(files, self.names, [*numbers, *found], memory_limit)
+            found = _number_columns(file, found, max_memory)
+        return FileReader(files, self.names, [*numbers, *found], max_memory)
 
     def batches(
         self, reader: FileReader, labels: BatchLabels, progress: bool | None
@@ -310,11 +265,11 @@ def _mapped(path: Path, kind: Any, shape: tuple[int, ...]) -> Any:
     return np.memmap(path, dtype=kind, mode="r+", shape=shape)
 
 
-def _number_columns(file: File, names: list[str], memory_limit: str) -> list[str]:
+def _number_columns(file: File, names: list[str], max_memory: int | None) -> list[str]:
     """Return the named columns that hold numbers in the first rows of a file; text of digits is a number in CSV."""
     if file.format == "json" or not names:
-        return number_keys(file, names, memory_limit)
-    batch: Batch = next(iter(FileReader([file], names, [], memory_limit).batches(False, labels=False)), {})
+        return number_keys(file, names, reading_memory(max_memory))
+    batch: Batch = next(iter(FileReader([file], names, [], max_memory).batches(False, labels=False)), {})
     return [name for name in names if name in batch and _are_numbers(batch[name], file.format == "csv")]
 
 

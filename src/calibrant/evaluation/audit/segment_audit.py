@@ -1,7 +1,7 @@
 """`audit`: find the segments of rows in which a forecast is miscalibrated, and test them on other rows."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -16,20 +16,63 @@ from calibrant.evaluation.audit.search import explained, search
 from calibrant.evaluation.audit.search_notes import search_notes
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
+from calibrant.ingest.files import Paths
+from calibrant.ingest.formats import Format
 from calibrant.kinds.residuals import SegmentTest
 from calibrant.results.audit import Audit, Segment
-from calibrant.tables.rows import RowOptions
+from calibrant.tables.rows import Missing, RowOptions
 
 SMALLEST_SHARE, SMALLEST_SEGMENT = 0.005, 50
 CANDIDATES = 8  # rules that each half hands to the other for a test
 LEAST_GAIN = 6.63  # squared standardised residual, after the segments before it, of a segment that is reported
 
 
+class AuditOptions(TypedDict, total=False):
+    """Options of `audit` that columns and files share, as type checkers see them."""
+
+    depth: int
+    min_rows: int | None
+    alpha: float
+    confidence_level: float
+    n_resamples: int
+    random_state: RandomState
+    pos_label: object
+    missing: Missing
+    progress: bool | None
+
+
+@overload
 def audit(
     y_true: Column,
     forecast: Any,
     features: Any,
     *,
+    classes: Sequence[Any] | None = None,
+    cluster: Column | None = None,
+    sample_weight: Column | None = None,
+    frequency: Column | None = None,
+    **options: Unpack[AuditOptions],
+) -> Audit: ...
+@overload
+def audit(
+    y_true: Paths,
+    *,
+    y: str,
+    forecast: Any,
+    features: str | Sequence[str],
+    cluster: str | None = None,
+    sample_weight: str | None = None,
+    frequency: str | None = None,
+    format: Format | None = None,
+    max_memory: int | str | None = None,
+    **options: Unpack[AuditOptions],
+) -> Audit: ...
+def audit(
+    y_true: Any,
+    forecast: Any,
+    features: Any,
+    *,
+    y: str | None = None,
     depth: int = 2,
     min_rows: int | None = None,
     alpha: float = 0.05,
@@ -37,7 +80,9 @@ def audit(
     n_resamples: int = 199,
     random_state: RandomState = 0,
     classes: Sequence[Any] | None = None,
-    cluster: Column | None = None,
+    cluster: Any = None,
+    format: Format | None = None,
+    max_memory: int | str | None = None,
     progress: bool | None = None,
     **rows: Unpack[RowOptions],
 ) -> Audit:
@@ -52,10 +97,14 @@ def audit(
     ----------
     y_true, forecast : column, and scores, class probabilities or `Point`
         Outcomes 0 and 1 with scores; labels with class probabilities of shape (n, K), of which the highest of each row
-        is audited (the top label); numbers with ``cb.Point(prediction)``, whose mean error is audited.
+        is audited (the top label); numbers with ``cb.Point(prediction)``, whose mean error is audited. Or the files of
+        `scan`, with names of columns in all other arguments.
     features : frame, mapping of names to columns, array of rows and columns, list of columns, or column
         Numbers are cut at eleven quantiles, from 1 % to 99 %, categories used by value (at most thirty, the rarer ones
         together); dates are categories; a missing value is a condition, too. No row is dropped because of a feature.
+    y : str, optional
+        The column of outcomes of files. The forecast of files is the name of the column of scores,
+        ``cb.Point("prediction")``, or ``{label: column}`` for class probabilities.
     depth : {1, 2, 3}, default 2
         The largest number of conditions of a rule. All pairs of features are searched; a third condition is added to
         the best rules of two.
@@ -73,6 +122,8 @@ def audit(
         The class of each column of class probabilities; by default the names of a frame's columns, else 0 to K - 1.
     cluster : column, optional
         Rows of one cluster may depend on each other.
+    format, max_memory
+        Of files; see `scan`.
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
     sample_weight, frequency, pos_label, missing
@@ -85,10 +136,17 @@ def audit(
 
     See Also
     --------
-    calibrant.inference.audit_scan : The same for files that are larger than memory.
+    Audit, evaluate, Multicalibrator
 
     Notes
     -----
+    Files are read twice: first for the cuts of numbers and the categories, then to encode the rows. Encoded rows lie in
+    a temporary folder, with 18 bytes and 2 per feature for each row, and are searched block by block. In memory are one
+    byte per row, and the rows of one segment at a time if they are in clusters or hold numbers (about 60 bytes each).
+    In CSV files a feature holds numbers if all its first values are written as such. The result equals that of the same
+    rows as columns, but for segments with more than a million distinct scores: these are rounded to multiples of 2**-20
+    for their test.
+
     Numbers of a segment (predicted, observed, error, interval, p-values) are of the half that did not choose it;
     `n_rows` counts both. A rule that both halves chose has the numbers of the half with the smaller p-value. A
     significant rule is left out if a shift of the segments before it explains its deviation; `n_explained` counts them.
@@ -106,8 +164,18 @@ def audit(
     ['a = 0 and b = 0', 'a = 0 and b = 1', 'a = 1 and b = 0', 'a = 1 and b = 1']
     """
     settings = check_settings(depth, min_rows, alpha, confidence_level, n_resamples)
-    seed = seed_sequence(random_state)
-    split, null = seed.spawn(2)
+    seeds = seed_sequence(random_state).spawn(2)
+    if y is not None:
+        from calibrant.evaluation.audit.file_audit import audit_files
+
+        if classes is not None:
+            raise InputError(Argument("classes") + " must be omitted with files: the forecast names them.")
+        options = {"cluster": cluster, "format": format, "max_memory": max_memory, "progress": progress, **rows}
+        return audit_files(y_true, y, forecast, features, settings, seeds, **options)
+    for name, value in (("format", format), ("max_memory", max_memory)):
+        if value is not None:
+            raise InputError(Argument(name) + " is for files, with " + Argument("y") + ", the column of outcomes.")
+    split, null = seeds
     sample = read_rows(y_true, forecast, features, cluster=cluster, classes=classes, seed=split, options=rows)
     return audit_sample(sample, settings, null, progress)
 
