@@ -307,7 +307,7 @@ def relabelling_cost() -> bool:
     results = []
     for cost, limit in limits.items():
         start = time.perf_counter()
-        found = cb.optimal_prediction(draws, cost)
+        found = cb.metrics.optimal_prediction(draws, cost)
         ours = time.perf_counter() - start
         start = time.perf_counter()
         local = [

@@ -65,7 +65,7 @@ REFUSED = {
     "ragged rows": (Y.tolist(), [[0.1], [0.2, 0.3]], {}, "y_prob must be one column; NumPy cannot read it", "y_prob", None),
     "an array for pos_label": (Y, P, {"pos_label": np.array([0, 1])}, "pos_label must be one of the labels", "pos_label", None),
     "two columns": (Y, np.column_stack([1 - P, P]), {}, r"got shape \(200, 2\). Two columns.*y_prob\[:, 1\]", "y_prob", None),
-    "three columns": (Y, np.ones((200, 3)) / 3, {}, "calibrant.classwise", "y_prob", None),
+    "three columns": (Y, np.ones((200, 3)) / 3, {}, "calibrant.metrics.classwise", "y_prob", None),
     "a scalar": (1, 0.5, {}, "one dimension", "y_true", None),
     "text scores": (Y, P.astype(str), {}, "y_prob must hold numbers", "y_prob", 0),
     "complex scores": (Y, P + 0j, {}, "y_prob must hold numbers; got type complex128", "y_prob", 0),

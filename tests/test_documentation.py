@@ -229,7 +229,7 @@ def test_pages_of_functions_show_the_row_options(monkeypatch):
     monkeypatch.syspath_prepend(DOCS / "_extensions")
     show = import_module("signatures").show_row_options
     hidden = "(y_true, y_prob=None, *, eps=5.96e-08, **rows)"
-    assert show(None, "function", "", cb.slope_intercept, None, hidden, None)[0].endswith(
+    assert show(None, "function", "", cb.metrics.slope_intercept, None, hidden, None)[0].endswith(
         "sample_weight=None, frequency=None, missing='raise', pos_label=None)"
     )
     assert show(None, "function", "", cb.ece, None, "(y_true)", None) == ("(y_true)", None)

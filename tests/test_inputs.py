@@ -30,7 +30,7 @@ def public():
 
 
 PUBLIC = {name: function for name, function in public() if takes_rows(function)}
-PUBLIC["murphy_decomposition"] = functools.partial(cb.murphy_decomposition, bins=cb.EqualWidth(10))
+PUBLIC["murphy_decomposition"] = functools.partial(cb.metrics.murphy_decomposition, bins=cb.bins.EqualWidth(10))
 PUBLIC["evaluate"] = functools.partial(cb.evaluate, n_resamples=19)
 # These need counts: importance weights are refused.
 OF_COUNTS = [PUBLIC[name] for name in ("calbin", "ecce_test")]

@@ -112,7 +112,7 @@ def raises(call, message):
 def test_margins_and_limits_of_wrong_types_are_named():
     raises(lambda: cb.equivalence("ece", Y, P, margin=None), "margin must be a positive number; got None")
     raises(lambda: cb.TCE(alpha="x"), "alpha must lie between 0 and 1; got 'x'")
-    raises(lambda: cb.PAVABC(n_min="x"), "n_min and n_max must satisfy 0 <= n_min <= n_max; got 'x' and None")
+    raises(lambda: cb.bins.PAVABC(n_min="x"), "n_min and n_max must satisfy 0 <= n_min <= n_max; got 'x' and None")
     raises(lambda: metrics.OptimalBins(n_min=None), "n_min must be a number; got None")
 
 

@@ -85,7 +85,7 @@ def test_every_name_that_scripts_use_is_there():
     pytest.importorskip("sklearn")
     with pytest.warns(DeprecationWarning, match="moved to"):
         assert all(hasattr(cb, name) for name in FIXED.split())
-    assert all(hasattr(cb, name) for name in cb.calibrators.__all__ if name in cb._lazy.moved)
+        assert all(hasattr(cb, name) for name in cb.calibrators.__all__ if name in cb._lazy.moved)
 
 
 LISTED = {

@@ -70,7 +70,7 @@ def _diagrams(tables: Mapping[str, ScoreTable]) -> Figure:
         row.suptitle(name, x=0.01, ha="left", weight="bold")
         plots.TestBasedReliabilityDisplay.from_predictions(table, n_resamples=99, fig=tested)
         plots.ReliabilityDisplay.from_predictions(table, fig=width)
-        plots.ReliabilityDisplay.from_predictions(table, bins=cb.bins.Quantile(10), fig=quantile)
+        plots.ReliabilityDisplay.from_predictions(table, bins=cb.bins.EqualSize(10), fig=quantile)
     return figure
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from calibrant._support.arrays import Floats
 from calibrant.metrics import significance
-from calibrant.metrics.bins import PAVA, PAVABC, Bins, Edges, EqualWidth, Quantile
+from calibrant.metrics.bins import PAVA, PAVABC, Bins, Edges, EqualSize, EqualWidth
 from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import RejectionRate
 from calibrant.tables.rows import Rows
@@ -50,7 +50,7 @@ def rows_in_order(y_true: Any, y_prob: Any) -> ScoreTable:
 
 @dataclass(frozen=True)
 class _FloatQuantile:
-    """Bins that begin at rank int(b / B * N) in floating point; `Quantile` is exact.
+    """Bins that begin at rank int(b / B * N) in floating point; `EqualSize` is exact.
 
     They differ where b / B * N is a whole number that is rounded to just below it, as for some N with 7, 15, 50 or 100
     bins.
@@ -113,15 +113,15 @@ def t_without_root(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
 def published_bins(bins: Bins) -> Bins:
     """Return the bins of the program of the paper for those of the library.
 
-    >>> published_bins(Quantile(10))(rows_in_order([0, 1] * 5, [0.2] * 10)).n
+    >>> published_bins(EqualSize(10))(rows_in_order([0, 1] * 5, [0.2] * 10)).n
     array([1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
     """
     if isinstance(bins, PAVABC):
         return _LooseTail(bins)
-    if isinstance(bins, Quantile):
+    if isinstance(bins, EqualSize):
         return _FloatQuantile(bins.n_bins)
     if isinstance(bins, EqualWidth) and bins.closed == "left":
         return Edges(np.linspace(0, 1, bins.n_bins + 1).tolist())
     if isinstance(bins, (PAVA, Edges)):
         return bins
-    raise ValueError(f"bins must be PAVABC, PAVA, Quantile, Edges or EqualWidth closed on the left; got {bins!r}.")
+    raise ValueError(f"bins must be PAVABC, PAVA, EqualSize, Edges or EqualWidth closed on the left; got {bins!r}.")

@@ -99,7 +99,7 @@ class Setting:
     def _metrics(self, test: Test) -> dict[str, cb.GCE]:
         pava_bc, quantile, width = (
             cb.bins.PAVABC(self.n_min, self.n_max),
-            cb.bins.Quantile(self.n_bins),
+            cb.bins.EqualSize(self.n_bins),
             cb.bins.EqualWidth(self.n_bins),
         )
         kinds = {"TCE(P)": pava_bc, "TCE(Q)": quantile, "TCE(V)": cb.bins.PAVA()}
@@ -251,7 +251,7 @@ def _bin_errors(table: str, name: str) -> Iterator[Cell]:
     kinds = {
         "PAVA": cb.bins.PAVA(),
         "PAVA-BC": cb.bins.PAVABC(setting.n_min, setting.n_max),
-        "Quantile": cb.bins.Quantile(10),
+        "Quantile": cb.bins.EqualSize(10),
     }
     measures = {"total": cb.metrics.total_error, "mean within a bin": cb.metrics.mean_within_error}
 

@@ -347,7 +347,7 @@ def rates_of_cells(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
 
 
 def by_class(metric: str, y: np.ndarray, proba: np.ndarray) -> float:
-    return cb.classwise(metric, y, proba, classes=range(10)).value
+    return cb.metrics.classwise(metric, y, proba, classes=range(10)).value
 
 
 def class_log_loss(y: np.ndarray, proba: np.ndarray) -> float:
@@ -366,7 +366,7 @@ CLASS_MEASURES = (
     Measure("CalLoss", lambda y, f: by_class("calloss", y, f), "calibration", 0.0),
     Measure(HULL, lambda y, f: by_class("mcb", y, f), "", 0.0),
     Measure("ECE", lambda y, f: by_class("ece", y, f), "", 0.0),
-    Measure("ECE of the top label", lambda y, f: cb.ece(cb.top_label(y, f, classes=range(10))), "", 0.0),
+    Measure("ECE of the top label", lambda y, f: cb.ece(cb.metrics.top_label(y, f, classes=range(10))), "", 0.0),
     Measure("AUC", lambda y, f: by_class("auc", y, f), "insensitive", None, True),
     Measure("accuracy", lambda y, f: of_top_label(y, f).accuracy, "insensitive", None, True),
     Measure("mean F-measure", lambda y, f: of_top_label(y, f).f_measure, "insensitive", None, True),

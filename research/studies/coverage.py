@@ -35,7 +35,7 @@ SLOW = {"smooth_ece": cb.METRICS["smooth_ece"]()}
 INVERTED = {"log_odds_error": cb.metrics.LogOddsError()}  # needs no replicates
 METRICS = {name: cb.METRICS[name]() for name in cb.metrics.metric_names("binary") if name not in {**SLOW, **INVERTED}}
 METRICS |= {
-    "mce, quantile bins": cb.metrics.MCE(bins=cb.bins.Quantile(10)),
+    "mce, quantile bins": cb.metrics.MCE(bins=cb.bins.EqualSize(10)),
     "ece, 100 bins": cb.ECE(n_bins=100),
     "tce, consistent bins": cb.TCE(bins=cb.bins.PAVABC.consistent()),
 }

@@ -23,7 +23,7 @@ def bbq(p: np.ndarray, y: np.ndarray) -> Fitted:
     root = table.size ** (1 / 3)
     fits = []
     for n_bins in range(max(1, int(root / 10)), int(10 * root) + 1):
-        bins = cb.bins.Quantile(n_bins)(table)
+        bins = cb.bins.EqualSize(n_bins)(table)
         middle = np.clip((bins.lower + bins.upper) / 2, 1e-6, 1 - 1e-6)
         a, b = 2 / n_bins * middle, 2 / n_bins * (1 - middle)
         score = float(np.sum(betaln(bins.k + a, bins.n - bins.k + b) - betaln(a, b)))

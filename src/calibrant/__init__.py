@@ -66,8 +66,9 @@ _lazy = _LazyNames(
         "ingest.frames": "tables_from_frame",
         "ingest.queries": "tables_from_query",
     },
+    renamed={"Quantile": "bins.EqualSize"},
     moved={
-        "bins": "Edges EqualWidth PAVA PAVABC Quantile",
+        "bins": "Edges EqualWidth PAVA PAVABC",
         "calibrators": "BinningAverage CALIBRATORS CAPS CATS Dirichlet MatrixScaling MetaCal OneVsRest "
         "PairwiseCoupling PriorShift ProportionThreshold SoftmaxTemperature Spline Temperature TreeSmoothing "
         "VectorScaling VennAbers",

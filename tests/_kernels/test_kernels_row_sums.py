@@ -26,7 +26,7 @@ LABELS = ("int64", "int32", "int16", "int8", "float64", "float32")
 
 
 def edges_of(bins):
-    return cb.EqualWidth(bins).row_edges()
+    return cb.bins.EqualWidth(bins).row_edges()
 
 
 def same(left, right):
@@ -54,7 +54,7 @@ def test_row_sums_are_those_of_the_table_in_any_order(given_rows, bins, random):
     if found is None:
         return
     n, k, total = found
-    partition = cb.EqualWidth(bins)(cb.ScoreTable.from_arrays(y, p))
+    partition = cb.bins.EqualWidth(bins)(cb.ScoreTable.from_arrays(y, p))
     assert same((n[n > 0], k[n > 0]), (partition.n, partition.k))
     assert np.array_equal(total[n > 0], partition._sums[2])
     place = np.searchsorted(edges_of(bins)[1:-1], p.astype(float), side="right")
@@ -158,8 +158,8 @@ def test_both_instruction_sets_give_the_same_bytes(instructions):
 
 # The lower-case functions.
 
-FUNCTIONS = (cb.ece, cb.mce, cb.rmsce, cb.ecc, cb.bias, cb.brier)
-WITHOUT_ORDER = (*FUNCTIONS, cb.log_loss, cb.stratified_brier, cb.metrics.oe_ratio)
+FUNCTIONS = (cb.ece, cb.metrics.mce, cb.metrics.rmsce, cb.metrics.ecc, cb.metrics.bias, cb.brier)
+WITHOUT_ORDER = (*FUNCTIONS, cb.log_loss, cb.metrics.stratified_brier, cb.metrics.oe_ratio)
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_functions_of_arrays_equal_those_of_tables_bitwise(function, columns, mo
 
 
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
-@pytest.mark.parametrize("function", [cb.log_loss, cb.stratified_brier, cb.metrics.oe_ratio])
+@pytest.mark.parametrize("function", [cb.log_loss, cb.metrics.stratified_brier, cb.metrics.oe_ratio])
 @given(rows())
 def test_metrics_of_classes_equal_those_of_tables_for_all_scores(function, given_rows):
     p, y = given_rows
@@ -227,7 +227,7 @@ def test_edges_belong_to_the_same_bins_as_in_a_table(closed, bins):
     edges = np.arange(bins + 1) / bins
     p = np.concatenate([edges, np.nextafter(edges[:-1], 2), np.nextafter(edges[1:], -1), [0.123]])
     y = (np.arange(p.size) % 3 == 0).astype(int)
-    chosen = cb.EqualWidth(bins, closed=closed)
+    chosen = cb.bins.EqualWidth(bins, closed=closed)
     assert cb.ece(y, p, bins=chosen) == cb.ECE(bins=chosen)(y, p).value
 
 

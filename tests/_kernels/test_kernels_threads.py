@@ -17,9 +17,9 @@ def measure(table, n_resamples=99):
     """Results of all parts of the kernel, as plain data."""
     halves = cb.ScoreTable.from_counts(table.score, table.n, table.k)
     return {
-        "values": [cb.ece(table), cb.ace(table), cb.tce(table), cb.brier(table), cb.smooth_ece(table)],
+        "values": [cb.ece(table), cb.metrics.ace(table), cb.tce(table), cb.brier(table), cb.metrics.smooth_ece(table)],
         "sum": (table + halves).k.tolist(),
-        "bins": cb.PAVABC()(table).start.tolist(),
+        "bins": cb.bins.PAVABC()(table).start.tolist(),
         "breakdown": cb.TCE()(table).to_dict(),
         "interval": cb.interval("tce", table, n_resamples=n_resamples, random_state=3).to_dict(),
         "null": cb.null("ace", table, n_resamples=n_resamples, random_state=3).to_dict(),

@@ -236,7 +236,7 @@ def test_draws_that_never_end_and_results_that_fit_no_memory_are_refused():
 def test_metrics_of_a_table_that_no_check_has_seen_raise_an_error(k):
     """TCE of such a table crashed the interpreter."""
     table = cb.ScoreTable(SCORE, N, k)
-    for metric in (cb.TCE(), cb.TCE(bins=cb.PAVABC(n_min=0, n_max=1)), cb.ECE(), cb.metrics.Brier()):
+    for metric in (cb.TCE(), cb.TCE(bins=cb.bins.PAVABC(n_min=0, n_max=1)), cb.ECE(), cb.metrics.Brier()):
         with pytest.raises(ValueError, match="k must lie between 0 and n"):
             metric(table)
 
@@ -248,7 +248,13 @@ def test_no_table_crashes_a_metric(seed):
     score, size = rng.normal(0.5, 0.4, 50), 50
     n, k = rng.integers(-3, 9, size), rng.integers(-3, 9, size)
     for table in (cb.ScoreTable(score, n, k), cb.ScoreTable(np.sort(score), np.abs(n), np.abs(k))):
-        for metric in (cb.TCE(), cb.TCE(bins=cb.PAVABC(n_min=0, n_max=2)), cb.ECE(), cb.ACE(), cb.metrics.Brier()):
+        for metric in (
+            cb.TCE(),
+            cb.TCE(bins=cb.bins.PAVABC(n_min=0, n_max=2)),
+            cb.ECE(),
+            cb.metrics.ACE(),
+            cb.metrics.Brier(),
+        ):
             with np.errstate(all="ignore"), contextlib.suppress(ValueError, IndexError):
                 metric(table)
 

@@ -175,16 +175,16 @@ def class_rows(rng, size, classes, score_type):
 def test_the_top_label_is_that_of_the_host(rng, device, classes, score_type):
     y, proba = class_rows(rng, 600, classes, score_type)
     given = torch.tensor(y, device=device), torch.tensor(proba, device=device)
-    same(cb.top_label(*given), cb.top_label(y, proba))
+    same(cb.metrics.top_label(*given), cb.metrics.top_label(y, proba))
     names = list(range(classes))[::-1]
-    same(cb.top_label(*given, classes=names), cb.top_label(y, proba, classes=names))
+    same(cb.metrics.top_label(*given, classes=names), cb.metrics.top_label(y, proba, classes=names))
 
 
 @pytest.mark.usefixtures("no_host_reading")
 def test_labels_may_be_absent_from_the_rows_if_they_are_named(device):
     proba = [[0.2, 0.3, 0.5], [0.7, 0.2, 0.1]]
     given = torch.tensor([7, 9], device=device), torch.tensor(proba, device=device, dtype=torch.float64)
-    same(cb.top_label(*given, classes=[7, 8, 9]), cb.top_label([7, 9], proba, classes=[7, 8, 9]))
+    same(cb.metrics.top_label(*given, classes=[7, 8, 9]), cb.metrics.top_label([7, 9], proba, classes=[7, 8, 9]))
 
 
 @pytest.mark.parametrize(
@@ -203,22 +203,22 @@ def test_labels_may_be_absent_from_the_rows_if_they_are_named(device):
 )
 def test_errors_of_the_top_label_are_those_of_the_host(device, y, proba, options):
     with pytest.raises(InputError) as expected:
-        cb.top_label(np.array(y), np.array(proba), **options)
+        cb.metrics.top_label(np.array(y), np.array(proba), **options)
     with pytest.raises(InputError) as found:
-        cb.top_label(torch.tensor(y, device=device), torch.tensor(proba, device=device).double(), **options)
+        cb.metrics.top_label(torch.tensor(y, device=device), torch.tensor(proba, device=device).double(), **options)
     assert str(found.value) == str(expected.value)
 
 
 def test_rows_with_missing_probabilities_are_dropped_as_on_the_host(device):
     y, proba = np.array([0, 1, 1]), np.array([[0.6, 0.4], [0.3, np.nan], [0.2, 0.8]])
     given = torch.tensor(y, device=device), torch.tensor(proba, device=device)
-    same(cb.top_label(*given, missing="drop"), cb.top_label(y, proba, missing="drop"))
+    same(cb.metrics.top_label(*given, missing="drop"), cb.metrics.top_label(y, proba, missing="drop"))
 
 
 def test_class_probabilities_may_be_bfloat16():
     proba = torch.tensor([[0.75, 0.25], [0.5, 0.5]])
-    expected = cb.top_label([0, 1], proba.numpy())
-    assert cb.top_label(torch.tensor([0, 1]), proba.to(torch.bfloat16)) == expected
+    expected = cb.metrics.top_label([0, 1], proba.numpy())
+    assert cb.metrics.top_label(torch.tensor([0, 1]), proba.to(torch.bfloat16)) == expected
 
 
 def test_tensors_of_the_cpu_are_read_by_the_kernel_and_torch_is_not_imported():

@@ -196,7 +196,7 @@ def writers():
     except ModuleNotFoundError:
         pass
     try:
-        venn = cb.VennAbers().fit([i / 5000 for i in range(5000)], [0, 1] * 2500)
+        venn = cb.calibrators.VennAbers().fit([i / 5000 for i in range(5000)], [0, 1] * 2500)
         found[".json"] = lambda path: cb.save(venn, path)
     except ModuleNotFoundError:
         pass

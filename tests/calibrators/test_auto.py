@@ -93,7 +93,11 @@ def test_a_calibrator_that_cannot_correct_the_mean_is_passed_over():
     truth = rng.beta(2, 2, 4000)
     y = rng.random(4000) < truth
     p = expit(logit(truth) / 0.5 + 0.35)  # overconfident and too high
-    auto = fitted(p, y, calibrators={"temperature": cb.Temperature(), "rough": cb.BinningAverage(n_bins=3)})
+    auto = fitted(
+        p,
+        y,
+        calibrators={"temperature": cb.calibrators.Temperature(), "rough": cb.calibrators.BinningAverage(n_bins=3)},
+    )
     first = auto.ranking_.candidates[0]
     assert (first.name, auto.chosen_) == ("temperature", "rough")
     assert first.bias_pvalue < 0.01
@@ -258,7 +262,7 @@ def test_auto_recalibrates_a_miscalibrated_model():
     assert model.chosen_ != "uncalibrated"
     assert ranking.candidates[0].name == model.chosen_
     assert [c.value for c in ranking.candidates] == sorted(c.value for c in ranking.candidates)
-    binary = {name for name, kind in cb.CALIBRATORS.items() if kind.kind == "binary"}
+    binary = {name for name, kind in cb.calibrators.CALIBRATORS.items() if kind.kind == "binary"}
     assert {c.name for c in ranking.candidates} == {"uncalibrated", *binary} - {"prior_shift", "cats", "caps"}
     for c in ranking.candidates:
         assert c.low <= c.value <= c.high
@@ -302,7 +306,7 @@ def test_no_row_is_scored_by_a_model_fitted_on_it():
 
 
 def test_costs_can_decide():
-    metric = cb.ECC(cost=cb.LinearCost(over=1, under=5))
+    metric = cb.metrics.ECC(cost=cb.costs.LinearCost(over=1, under=5))
     model = cb.AutoCalibrator(GaussianNB(), scoring=metric, n_resamples=199, cv=3).fit(X, Y)
     assert model.ranking_.metric == "ECC"
     assert {"cats", "caps"} <= {c.name for c in model.ranking_.candidates}
@@ -393,7 +397,7 @@ def test_auto_chooses_among_multiclass_calibrators_by_log_loss():
     auto = cb.AutoCalibrator(cv=3, n_resamples=199).fit(proba, y)
     ranking = auto.ranking_
     assert ranking.metric == "log loss"
-    multiclass = {name for name, kind in cb.CALIBRATORS.items() if kind.kind == "multiclass"}
+    multiclass = {name for name, kind in cb.calibrators.CALIBRATORS.items() if kind.kind == "multiclass"}
     assert {c.name for c in ranking.candidates} == {"uncalibrated", "isotonic", "beta", *multiclass}
     assert not ranking.failed
     assert auto.chosen_ == ranking.candidates[0].name != "uncalibrated"
@@ -402,7 +406,7 @@ def test_auto_chooses_among_multiclass_calibrators_by_log_loss():
     # The cross-fitted log loss of a candidate, by hand.
     losses = []
     for train, test in StratifiedKFold(3).split(proba, y):
-        q = cb.SoftmaxTemperature().fit(proba[train], y[train])(proba[test])
+        q = cb.calibrators.SoftmaxTemperature().fit(proba[train], y[train])(proba[test])
         losses.append(-np.log(q[np.arange(len(test)), y[test]]))
     (found,) = (c.value for c in ranking.candidates if c.name == "softmax_temperature")
     assert found == pytest.approx(np.concatenate(losses).mean(), abs=1e-12)
@@ -444,7 +448,7 @@ def test_a_higher_brier_score_is_a_warning():
     truth = rng.random(2000)
     y = (rng.random(2000) < truth).astype(int)
 
-    class Coarse(cb.BinningAverage):
+    class Coarse(cb.calibrators.BinningAverage):
         """One bin for all: a finite log loss, and a high Brier score."""
 
     p = truth.copy()

@@ -206,7 +206,7 @@ def test_an_ensemble_averages_the_calibrated_models_of_folds(rows, y, cal):
     model = cb.CalibratedModel(GaussianNB(), cal, cv=folds).fit(rows, y)
     held_out = cross_val_predict(GaussianNB(), rows, y, cv=folds, method="predict_proba")
     several = len(np.unique(y)) > 2
-    one = cb.OneVsRest(cal).fit(held_out, y) if several else clone(cal).fit(held_out[:, 1], y)
+    one = cb.calibrators.OneVsRest(cal).fit(held_out, y) if several else clone(cal).fit(held_out[:, 1], y)
     parts = []
     for train, _ in folds.split(rows, y):
         scores = GaussianNB().fit(rows[train], y[train]).predict_proba(rows)

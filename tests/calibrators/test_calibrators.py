@@ -28,12 +28,12 @@ PREDICTIONS = HERE.parent / "research" / "reproduction" / "predictions"
 
 
 def made(name):
-    return cb.PriorShift(prevalence=0.1) if name == "prior_shift" else cb.CALIBRATORS[name]()
+    return cb.calibrators.PriorShift(prevalence=0.1) if name == "prior_shift" else cb.calibrators.CALIBRATORS[name]()
 
 
-KINDS = {name: made(name) for name, kind in cb.CALIBRATORS.items() if kind.kind == "binary"} | {
-    "cats": cb.CATS(cb.LinearCost(1, 5), grid="paper"),  # the long searches are in test_cost_aware.py
-    "caps": cb.CAPS(cb.LinearCost(1, 5), grid="paper"),
+KINDS = {name: made(name) for name, kind in cb.calibrators.CALIBRATORS.items() if kind.kind == "binary"} | {
+    "cats": cb.calibrators.CATS(cb.costs.LinearCost(1, 5), grid="paper"),  # the long searches are in test_cost_aware.py
+    "caps": cb.calibrators.CAPS(cb.costs.LinearCost(1, 5), grid="paper"),
     "isotonic, plain": cb.Isotonic(extremes=True),
     "isotonic, strict": cb.Isotonic(strict=True),
     "isotonic, plain and strict": cb.Isotonic(strict=True, extremes=True),
@@ -41,7 +41,7 @@ KINDS = {name: made(name) for name, kind in cb.CALIBRATORS.items() if kind.kind 
     "platt without smoothing": cb.Platt(smoothing=False),
     "beta, am": cb.Beta(parameters="am"),
     "beta, ab": cb.Beta(parameters="ab"),
-    "sampling rate": cb.PriorShift(sampling_rate=0.3),
+    "sampling rate": cb.calibrators.PriorShift(sampling_rate=0.3),
 }
 every_kind = pytest.mark.parametrize("name", KINDS)
 
@@ -179,7 +179,7 @@ def test_same_as_scikit_learn_statsmodels_betacal_and_netcal(case):
         platt, glm = cb.Platt(on=on, smoothing=False).fit(p, y), frozen[f"glm_{on}"]
         assert (platt.slope_, platt.intercept_) == pytest.approx((glm["slope"], glm["intercept"]), rel=1e-12)
 
-    temperature = cb.Temperature().fit(p, y)
+    temperature = cb.calibrators.Temperature().fit(p, y)
     assert 1 / temperature.temperature_ == pytest.approx(frozen["sklearn_temperature"]["slope"], abs=1e-6)
     assert temperature(p[rows]) == pytest.approx(frozen["netcal_temperature"], abs=1e-6)
 
@@ -230,7 +230,7 @@ def test_venn_abers_is_isotonic_regression_with_the_new_row(pairs, new):
     """By its definition: the new score joins the rows, once with each outcome; p1 / (1 - p0 + p1)."""
     y, p = columns(pairs)
     scores = np.concatenate([p, new])
-    cal = cb.VennAbers().fit(p, y)
+    cal = cb.calibrators.VennAbers().fit(p, y)
     for score, found in zip(scores, cal(scores), strict=True):
         low, high = (
             cb.Isotonic(extremes=True).fit(np.append(p, score), np.append(y, outcome))([score])[0] for outcome in (0, 1)
@@ -242,7 +242,7 @@ def test_venn_abers_is_isotonic_regression_with_the_new_row(pairs, new):
 
 def test_the_pair_of_venn_abers_brackets_the_merged_probability(rng):
     y, p = sample(rng, 500)
-    low, high = (cal := cb.VennAbers().fit(p, y)).pair(p)
+    low, high = (cal := cb.calibrators.VennAbers().fit(p, y)).pair(p)
     assert (low <= cal(p)).all()
     assert (cal(p) <= high).all()
     assert (low < high).all()
@@ -253,14 +253,14 @@ def test_the_pair_of_venn_abers_is_wide_where_events_are_few(rng):
     widths = []
     for events in (8, 400):
         y = np.isin(np.arange(1000), rng.choice(1000, events, replace=False)).astype(int)
-        low, high = cb.VennAbers().fit(p, y).pair(p)
+        low, high = cb.calibrators.VennAbers().fit(p, y).pair(p)
         widths.append(np.mean(high - low) / y.mean())
     assert widths[0] > 5 * widths[1]
 
 
 def test_a_loaded_venn_abers_has_no_probability_pair(rng, tmp_path):
     y, p = sample(rng, 100)
-    cb.save(cb.VennAbers().fit(p, y), tmp_path / "cal.json")
+    cb.save(cb.calibrators.VennAbers().fit(p, y), tmp_path / "cal.json")
     loaded = cb.load(tmp_path / "cal.json")
     with pytest.raises(cb.InputError, match="pair needs a calibrator that was fitted here"):
         loaded.pair(p)
@@ -269,7 +269,7 @@ def test_a_loaded_venn_abers_has_no_probability_pair(rng, tmp_path):
 def test_venn_abers_between_neighbouring_doubles():
     p = 0.3 + np.arange(8) * 2.0**-54
     y = np.array([0, 0, 1, 0, 1, 1, 0, 1])
-    q = cb.VennAbers().fit(p, y)(p)
+    q = cb.calibrators.VennAbers().fit(p, y)(p)
     for i, score in enumerate(p):
         low, high = (
             cb.Isotonic(extremes=True).fit(np.append(p, score), np.append(y, outcome))([score])[0] for outcome in (0, 1)
@@ -282,7 +282,7 @@ def test_venn_abers_between_neighbouring_doubles():
 
 def test_binning_average_is_the_share_of_events_in_bins_of_equal_mass(rng):
     y, p = sample(rng, 1003)
-    cal = cb.BinningAverage(n_bins=7).fit(p, y)
+    cal = cb.calibrators.BinningAverage(n_bins=7).fit(p, y)
     order = np.argsort(p)
     cuts = [b * 1003 // 7 for b in range(8)]
     for start, stop in pairwise(cuts):
@@ -295,7 +295,9 @@ def test_the_example_of_bella_et_al_with_labels():
     p = [0.95, 0.94, 0.91, 0.90, 0.87, 0.85, 0.80, 0.76, 0.70, 0.66, 0.62, 0.62]
     p += [0.51, 0.49, 0.48, 0.48, 0.45, 0.44, 0.44, 0.42]
     y = [1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]
-    assert cb.BinningAverage(n_bins=5).fit(p, y)([0.68]) == pytest.approx([0.5])  # 0.70, 0.66, 0.62, 0.62: 1, 0, 1, 0
+    assert cb.calibrators.BinningAverage(n_bins=5).fit(p, y)([0.68]) == pytest.approx(
+        [0.5]
+    )  # 0.70, 0.66, 0.62, 0.62: 1, 0, 1, 0
 
 
 def test_first_and_last_block_get_half_a_row_of_each_kind(rng):
@@ -344,7 +346,7 @@ def test_temperature_minimises_the_log_loss(rng):
     y, p = sample(rng)
     x = np.log(p / (1 - p))
     best = minimize_scalar(lambda s: np.sum(np.logaddexp(0, s * x) - y * s * x), (0.5, 1.5), options={"xtol": 1e-12})
-    assert cb.Temperature().fit(p, y).temperature_ == pytest.approx(1 / best.x, rel=1e-6)
+    assert cb.calibrators.Temperature().fit(p, y).temperature_ == pytest.approx(1 / best.x, rel=1e-6)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -372,10 +374,12 @@ def test_prior_shift_undoes_down_sampling(rng):
     kept = (y == 1) | (rng.random(p.size) < 0.1)
     # What a perfect model of the sampled rows says:
     sampled = p / (p + (1 - p) * 0.1)
-    assert cb.PriorShift(sampling_rate=0.1).fit(sampled[kept], y[kept])(sampled) == pytest.approx(p, abs=1e-12)
-    by_prevalence = cb.PriorShift(prevalence=y.mean()).fit(sampled[kept], y[kept])(sampled)
+    assert cb.calibrators.PriorShift(sampling_rate=0.1).fit(sampled[kept], y[kept])(sampled) == pytest.approx(
+        p, abs=1e-12
+    )
+    by_prevalence = cb.calibrators.PriorShift(prevalence=y.mean()).fit(sampled[kept], y[kept])(sampled)
     assert by_prevalence == pytest.approx(p, abs=0.01)
-    assert cb.PriorShift(prevalence=0.1).fit([0.2, 0.9], [0, 1])([0.0, 1.0]).tolist() == [0, 1]
+    assert cb.calibrators.PriorShift(prevalence=0.1).fit([0.2, 0.9], [0, 1])([0.0, 1.0]).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -392,7 +396,7 @@ def test_prior_shift_undoes_down_sampling(rng):
 )
 def test_prior_shift_needs_a_prevalence_or_sampling_rate(settings):
     with pytest.raises(cb.InputError, match="prevalence|sampling_rate"):
-        cb.PriorShift(**settings).fit([0.2, 0.9], [0, 1])
+        cb.calibrators.PriorShift(**settings).fit([0.2, 0.9], [0, 1])
 
 
 def test_odds_keep_the_order_of_neighbouring_doubles():
@@ -500,7 +504,7 @@ def test_degenerate_rows_work_or_raise_with_a_reason(name, p, y):
 
 
 def test_one_class_is_refused_where_two_are_needed():
-    for cal in (cb.Temperature(), cb.Beta(), cb.Platt(smoothing=False)):
+    for cal in (cb.calibrators.Temperature(), cb.Beta(), cb.Platt(smoothing=False)):
         with pytest.raises(cb.InputError, match="only one class"):
             cal.fit([0.1, 0.4], [0, 0])
     with pytest.warns(cb.CalibrantWarning, match="outcomes are equal"):
@@ -509,7 +513,7 @@ def test_one_class_is_refused_where_two_are_needed():
 
 def test_separated_classes_are_noted():
     p, y = [0.1, 0.3, 0.6, 0.9], [0, 0, 1, 1]
-    for cal in (cb.Temperature(), cb.Beta()):
+    for cal in (cb.calibrators.Temperature(), cb.Beta()):
         with pytest.warns(cb.CalibrantWarning, match="separates"):
             cal.fit(p, y)
         assert "separated" in [note.code for note in cal.notes_]
@@ -522,7 +526,7 @@ def test_scores_with_reversed_ranking_are_noted(rng):
     with pytest.warns(cb.CalibrantWarning, match="negative"):
         assert cb.Platt().fit(1 - p, y).slope_ < 0
     with pytest.warns(cb.CalibrantWarning, match="infinite"):
-        assert cb.Temperature().fit(1 - p, y).temperature_ == np.inf
+        assert cb.calibrators.Temperature().fit(1 - p, y).temperature_ == np.inf
     beta = cb.Beta().fit(1 - p, y)
     assert (beta.a_, beta.b_) == (0, 0)
     assert beta([0.1, 0.9]) == pytest.approx([y.mean()] * 2)
@@ -536,7 +540,14 @@ def test_equal_scores_are_noted():
 
 
 @pytest.mark.parametrize(
-    "cal", [cb.Isotonic(), cb.Isotonic(strict=True), cb.BinningAverage(), cb.VennAbers(), cb.Platt(on="score")]
+    "cal",
+    [
+        cb.Isotonic(),
+        cb.Isotonic(strict=True),
+        cb.calibrators.BinningAverage(),
+        cb.calibrators.VennAbers(),
+        cb.Platt(on="score"),
+    ],
 )
 def test_margins_are_accepted(rng, cal):
     margin = rng.normal(0, 3, 2000)
@@ -550,7 +561,9 @@ def test_margins_are_accepted(rng, cal):
             clone(cal).fit(np.append(margin, bad), np.append(y, 1))
 
 
-@pytest.mark.parametrize("cal", [cb.Platt(), cb.Temperature(), cb.Beta(), cb.PriorShift(prevalence=0.1)])
+@pytest.mark.parametrize(
+    "cal", [cb.Platt(), cb.calibrators.Temperature(), cb.Beta(), cb.calibrators.PriorShift(prevalence=0.1)]
+)
 def test_maps_of_probabilities_refuse_margins(cal):
     with pytest.raises(cb.InputError, match="logits"):
         cal.fit([-1.0, 0.2, 3.0], [0, 1, 1])

@@ -118,29 +118,29 @@ class FirstFeature(RegressorMixin, BaseEstimator):
 
 
 MAPS = {
-    "binning_average": cb.BinningAverage(),
+    "binning_average": cb.calibrators.BinningAverage(),
     "isotonic": cb.Isotonic(),
     "isotonic, plain": cb.Isotonic(extremes=True),
     "isotonic, strict": cb.Isotonic(strict=True),
     "platt": cb.Platt(),
     "platt on scores": cb.Platt(on="score"),
-    "temperature": cb.Temperature(),
+    "temperature": cb.calibrators.Temperature(),
     "beta": cb.Beta(),
-    "venn_abers": cb.VennAbers(),
-    "prior_shift": cb.PriorShift(prevalence=0.2),
-    "cats": cb.CATS(cb.LinearCost(1, 5)),
-    "caps": cb.CAPS(cb.LinearCost(1, 5)),
+    "venn_abers": cb.calibrators.VennAbers(),
+    "prior_shift": cb.calibrators.PriorShift(prevalence=0.2),
+    "cats": cb.calibrators.CATS(cb.costs.LinearCost(1, 5)),
+    "caps": cb.calibrators.CAPS(cb.costs.LinearCost(1, 5)),
 }
 # Without VectorScaling and the default Dirichlet: the checks' classes are separated, which both refuse.
 CLASSES = {
-    "one_vs_rest": cb.OneVsRest(),
-    "pairwise": cb.PairwiseCoupling(),
+    "one_vs_rest": cb.calibrators.OneVsRest(),
+    "pairwise": cb.calibrators.PairwiseCoupling(),
     "cumulative": cb.calibrators.Cumulative(),
-    "softmax_temperature": cb.SoftmaxTemperature(),
-    "matrix, l2": cb.MatrixScaling(l2=1.0),
-    "dirichlet, l2": cb.Dirichlet(penalty="l2"),
-    "spline": cb.Spline(),
-    "spline, classwise": cb.Spline(on="classwise"),
+    "softmax_temperature": cb.calibrators.SoftmaxTemperature(),
+    "matrix, l2": cb.calibrators.MatrixScaling(l2=1.0),
+    "dirichlet, l2": cb.calibrators.Dirichlet(penalty="l2"),
+    "spline": cb.calibrators.Spline(),
+    "spline, classwise": cb.calibrators.Spline(on="classwise"),
 }
 MODELS = {
     "CalibratedModel": cb.CalibratedModel(LogisticRegression(C=1), cv=2),
@@ -149,17 +149,19 @@ MODELS = {
     "AutoCalibrator": cb.AutoCalibrator(
         LogisticRegression(C=1), {"platt": cb.Platt(), "isotonic": cb.Isotonic()}, cv=2, n_resamples=39
     ),
-    "MetaCal": cb.MetaCal(DecisionTreeClassifier(random_state=0), n_bootstrap=5, random_state=0),
-    "TreeSmoothing": cb.TreeSmoothing(DecisionTreeClassifier(random_state=0)),
-    "TreeSmoothing, forest": cb.TreeSmoothing(RandomForestClassifier(5, random_state=0), method="curtailment"),
-    "ProportionThreshold": cb.ProportionThreshold(LogisticRegression(C=1), cv=2),
+    "MetaCal": cb.calibrators.MetaCal(DecisionTreeClassifier(random_state=0), n_bootstrap=5, random_state=0),
+    "TreeSmoothing": cb.calibrators.TreeSmoothing(DecisionTreeClassifier(random_state=0)),
+    "TreeSmoothing, forest": cb.calibrators.TreeSmoothing(
+        RandomForestClassifier(5, random_state=0), method="curtailment"
+    ),
+    "ProportionThreshold": cb.calibrators.ProportionThreshold(LogisticRegression(C=1), cv=2),
     "Multicalibrator": cb.Multicalibrator(LogisticRegression(C=1), backend="sklearn", max_rounds=2, cv=2),
 }
 POINTS = {
     "linear": rg.LinearRecalibrator(),
     "isotonic, points": rg.IsotonicRecalibrator(),
     "local": rg.LocalRecalibrator(cv=None),
-    "cost": rg.CostRecalibrator(cb.LinearCost(1, 5)),
+    "cost": rg.CostRecalibrator(cb.costs.LinearCost(1, 5)),
 }
 REGRESSORS = {
     "RecalibratedModel": rg.RecalibratedModel(Ridge(), cv=2),

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.metrics.test_decision_costs import COSTS, mean_cost
 
 X, Y = make_classification(600, n_informative=4, flip_y=0.2, random_state=0)
-FIVE = cb.LinearCost(over=1, under=5)
+FIVE = cb.costs.LinearCost(over=1, under=5)
 
 
 def skewed(rng, size=1500):
@@ -26,13 +26,13 @@ def skewed(rng, size=1500):
 
 
 @pytest.mark.filterwarnings("ignore:.*not a proper score")
-@pytest.mark.parametrize("kind", [cb.CATS, cb.CAPS])
+@pytest.mark.parametrize("kind", [cb.calibrators.CATS, cb.calibrators.CAPS])
 @pytest.mark.parametrize("name", [name for name in COSTS if name != "own"])
 def test_scaling_is_never_worse_than_no_calibration_on_its_tuning_rows(rng, kind, name):
     p, y = skewed(rng, 300)
     cost = COSTS[name]
     cal = kind(cost).fit(p, y)
-    before, after = (cb.ecc(y, q, cost=cost) for q in (p, cal(p)))
+    before, after = (cb.metrics.ecc(y, q, cost=cost) for q in (p, cal(p)))
     assert after <= before
     assert (cal.ecc_before_, cal.ecc_) == pytest.approx((before, after))
     assert cal.slope_ > 0
@@ -43,16 +43,16 @@ def test_without_a_brier_bound_the_search_worsens_brier_and_warns(rng):
     y = (rng.random(2000) < 0.3 + 0.1 * np.sin(20 * p)).astype(int)  # p says nothing
     mixed = np.where(rng.random(2000) < 0.5, y * 0.6 + 0.2, p)  # and here something that no line can mend
     with pytest.warns(cb.CalibrantWarning, match="not a proper score"):
-        free = cb.CAPS(FIVE, keep_brier=False).fit(mixed, y)
+        free = cb.calibrators.CAPS(FIVE, keep_brier=False).fit(mixed, y)
     assert "worse_brier" in [note.code for note in free.notes_]
-    kept = cb.CAPS(FIVE).fit(mixed, y)  # no warning
+    kept = cb.calibrators.CAPS(FIVE).fit(mixed, y)  # no warning
     assert free.ecc_ < kept.ecc_ <= kept.ecc_before_
     assert cb.brier(y, kept(mixed)) <= 1.01 * cb.brier(y, mixed) < cb.brier(y, free(mixed))
 
 
 def test_clipping_by_eps_bounds_the_loss():
     p = np.repeat([0.0, 1.0], 200)
-    assert cb.CATS(eps=0.001).fit(p, p.astype(int)).ecc_ < 1e-9
+    assert cb.calibrators.CATS(eps=0.001).fit(p, p.astype(int)).ecc_ < 1e-9
 
 
 @pytest.mark.filterwarnings("ignore:.*not a proper score")
@@ -61,50 +61,52 @@ def test_scaling_equals_a_fine_grid_search(rng):
     x = np.log(p / (1 - p))
 
     def ecc(a, b):
-        return cb.ecc(y, 1 / (1 + np.exp(-(a * x + b))), cost=FIVE)
+        return cb.metrics.ecc(y, 1 / (1 + np.exp(-(a * x + b))), cost=FIVE)
 
-    cats = cb.CATS(FIVE, keep_brier=False).fit(p, y)
+    cats = cb.calibrators.CATS(FIVE, keep_brier=False).fit(p, y)
     assert cats.ecc_ <= min(ecc(a, 0) for a in np.geomspace(0.05, 20, 400)) + 1e-4
-    caps = cb.CAPS(FIVE, keep_brier=False).fit(p, y)
+    caps = cb.calibrators.CAPS(FIVE, keep_brier=False).fit(p, y)
     assert caps.ecc_ <= min(ecc(a, b) for a in np.linspace(0.5, 3, 26) for b in np.linspace(-2, 1, 31)) + 1e-4
     assert caps.ecc_ <= cats.ecc_ + 1e-12
 
 
 @pytest.mark.filterwarnings("ignore:.*not a proper score")
-@pytest.mark.parametrize("kind", [cb.CATS, cb.CAPS])
+@pytest.mark.parametrize("kind", [cb.calibrators.CATS, cb.calibrators.CAPS])
 def test_only_the_ratio_moves_scaling(rng, kind):
     p, y = skewed(rng, 400)
-    one, ten = (kind(cb.LinearCost(scale, 5 * scale)).fit(p, y) for scale in (1, 10))
+    one, ten = (kind(cb.costs.LinearCost(scale, 5 * scale)).fit(p, y) for scale in (1, 10))
     assert (one.slope_, one.intercept_) == (ten.slope_, ten.intercept_)
     assert ten.ecc_ == pytest.approx(10 * one.ecc_)
-    other = kind(cb.LinearCost(5, 1)).fit(p, y)
+    other = kind(cb.costs.LinearCost(5, 1)).fit(p, y)
     assert (other.slope_, other.intercept_) != (one.slope_, one.intercept_)
 
 
 @pytest.mark.filterwarnings("ignore:.*not a proper score")
 def test_the_papers_grids(rng):
     p, y = skewed(rng)
-    bins = cb.EqualWidth(10, closed="right")
+    bins = cb.bins.EqualWidth(10, closed="right")
     x = np.log(p / (1 - p))
-    cats = cb.CATS(FIVE, bins=bins, grid="paper").fit(p, y)
-    values = {lam: cb.ecc(y, 1 / (1 + np.exp(-lam * x)), cost=FIVE, bins=bins) for lam in np.arange(1, 201) / 100}
+    cats = cb.calibrators.CATS(FIVE, bins=bins, grid="paper").fit(p, y)
+    values = {
+        lam: cb.metrics.ecc(y, 1 / (1 + np.exp(-lam * x)), cost=FIVE, bins=bins) for lam in np.arange(1, 201) / 100
+    }
     assert cats.slope_ == min(values, key=values.get)
     assert cats.intercept_ == 0
-    caps = cb.CAPS(FIVE, bins=bins, grid="paper", random_state=3).fit(p, y)
-    again = cb.CAPS(FIVE, bins=bins, grid="paper", random_state=3).fit(p, y)
+    caps = cb.calibrators.CAPS(FIVE, bins=bins, grid="paper", random_state=3).fit(p, y)
+    again = cb.calibrators.CAPS(FIVE, bins=bins, grid="paper", random_state=3).fit(p, y)
     assert (caps.slope_, caps.intercept_) == (again.slope_, again.intercept_)
     for value in (caps.slope_, caps.intercept_):
         assert round(100 * value) in range(1, 201)
         assert value == round(100 * value) / 100
     with pytest.raises(cb.InputError, match="grid"):
-        cb.CATS(grid="fine").fit(p, y)
+        cb.calibrators.CATS(grid="fine").fit(p, y)
 
 
 @pytest.mark.filterwarnings("ignore:.*not a proper score")
 def test_many_scores_are_thinned_only_for_the_first_look(rng):
     p, y = skewed(rng, 30_000)
-    cal = cb.CAPS(FIVE).fit(p, y)
-    assert cal.ecc_ == pytest.approx(cb.ecc(y, cal(p), cost=FIVE))
+    cal = cb.calibrators.CAPS(FIVE).fit(p, y)
+    assert cal.ecc_ == pytest.approx(cb.metrics.ecc(y, cal(p), cost=FIVE))
     assert cal.ecc_ < 0.2 * cal.ecc_before_
 
 
@@ -113,7 +115,9 @@ def test_many_scores_are_thinned_only_for_the_first_look(rng):
 
 def test_metacal_is_algorithm_1():
     tree = DecisionTreeClassifier(max_depth=3, random_state=0)
-    model = cb.MetaCal(tree, DecisionTreeRegressor(random_state=0), FIVE, n_bootstrap=12, random_state=5).fit(X, Y)
+    model = cb.calibrators.MetaCal(
+        tree, DecisionTreeRegressor(random_state=0), FIVE, n_bootstrap=12, random_state=5
+    ).fit(X, Y)
     samples = []
     for seed in np.random.SeedSequence(5).spawn(12):
         rows = np.random.default_rng(seed).integers(0, len(Y), len(Y))
@@ -137,7 +141,7 @@ def test_relabelled_rows_cost_at_most_as_much_as_any_single_model(name):
             kept.append(tree.fit(X[chosen], Y[chosen]).predict_proba(rows)[:, 1])
         return np.array(kept).T
 
-    model = cb.MetaCal(None, cost=cost, sampler=sampler).fit(X, Y, sample_weight=np.ones(len(Y)))
+    model = cb.calibrators.MetaCal(None, cost=cost, sampler=sampler).fit(X, Y, sample_weight=np.ones(len(Y)))
     samples = np.array(kept).T
     least = mean_cost(cost, model.labels_, samples)
     for q in (*kept, tree.fit(X, Y).predict_proba(X)[:, 1]):
@@ -148,28 +152,38 @@ def test_relabelled_rows_cost_at_most_as_much_as_any_single_model(name):
 def test_only_the_ratio_moves_metacal_and_jobs_change_nothing():
     tree = DecisionTreeClassifier(max_depth=4)  # its own randomness follows from the seed too
     fits = [
-        cb.MetaCal(tree, cost=cb.LinearCost(s, 5 * s), n_bootstrap=8, random_state=1, n_jobs=jobs).fit(X, Y).labels_
+        cb.calibrators.MetaCal(tree, cost=cb.costs.LinearCost(s, 5 * s), n_bootstrap=8, random_state=1, n_jobs=jobs)
+        .fit(X, Y)
+        .labels_
         for s, jobs in ((1, 1), (10, 1), (1, 2))
     ]
     assert np.array_equal(fits[0], fits[1])
     assert np.array_equal(fits[0], fits[2])
-    other = cb.MetaCal(tree, cost=cb.LinearCost(5, 1), n_bootstrap=8, random_state=1).fit(X, Y).labels_
+    other = (
+        cb.calibrators.MetaCal(tree, cost=cb.costs.LinearCost(5, 1), n_bootstrap=8, random_state=1).fit(X, Y).labels_
+    )
     assert other.mean() < fits[0].mean()
 
 
 def test_out_of_bag_labels_come_from_models_that_did_not_see_the_row():
     tree = DecisionTreeClassifier(random_state=0)  # fully grown: of rows it saw it says their label
-    seen = cb.MetaCal(tree, cost=cb.LinearCost(), n_bootstrap=30, random_state=0).fit(X, Y)
-    unseen = cb.MetaCal(tree, cost=cb.LinearCost(), n_bootstrap=30, random_state=0, out_of_bag=True).fit(X, Y)
+    seen = cb.calibrators.MetaCal(tree, cost=cb.costs.LinearCost(), n_bootstrap=30, random_state=0).fit(X, Y)
+    unseen = cb.calibrators.MetaCal(
+        tree, cost=cb.costs.LinearCost(), n_bootstrap=30, random_state=0, out_of_bag=True
+    ).fit(X, Y)
     wrong = [np.mean(np.abs(model.labels_ - Y)) for model in (seen, unseen)]
     assert wrong[0] < 0.05
     assert wrong[1] > 0.1
-    few = cb.MetaCal(tree, cost=cb.LinearCost(), n_bootstrap=2, random_state=0, out_of_bag=True).fit(X, Y)
+    few = cb.calibrators.MetaCal(tree, cost=cb.costs.LinearCost(), n_bootstrap=2, random_state=0, out_of_bag=True).fit(
+        X, Y
+    )
     assert "never_out_of_bag" in [note.code for note in few.notes_]
 
 
 def test_predictions_outside_0_to_1_are_clipped_with_a_note():
-    model = cb.MetaCal(LogisticRegression(C=100), LinearRegression(), FIVE, n_bootstrap=5, random_state=0).fit(X, Y)
+    model = cb.calibrators.MetaCal(
+        LogisticRegression(C=100), LinearRegression(), FIVE, n_bootstrap=5, random_state=0
+    ).fit(X, Y)
     assert "clipped" in [note.code for note in model.notes_]
     with pytest.warns(cb.CalibrantWarning, match="outside"):
         proba = model.predict_proba(X)
@@ -178,8 +192,10 @@ def test_predictions_outside_0_to_1_are_clipped_with_a_note():
 
 
 def test_the_number_of_bootstraps_can_be_searched_for():
-    model = cb.MetaCal(DecisionTreeClassifier(max_depth=3, random_state=0), cost=FIVE, random_state=0)
-    search = GridSearchCV(model, {"n_bootstrap": [3, 9]}, scoring=cb.scorers.of(cb.ECC(cost=FIVE)), cv=3).fit(X, Y)
+    model = cb.calibrators.MetaCal(DecisionTreeClassifier(max_depth=3, random_state=0), cost=FIVE, random_state=0)
+    search = GridSearchCV(model, {"n_bootstrap": [3, 9]}, scoring=cb.scorers.of(cb.metrics.ECC(cost=FIVE)), cv=3).fit(
+        X, Y
+    )
     assert search.best_params_["n_bootstrap"] in (3, 9)
 
 
@@ -187,7 +203,7 @@ def test_weights_reach_metacal():
     weight = np.where(Y == 1, 5.0, 1.0)
     tree = DecisionTreeClassifier(max_depth=3, random_state=0)
     plain, heavy = (
-        cb.MetaCal(tree, n_bootstrap=5, random_state=0).fit(X, Y, sample_weight=w).labels_.mean()
+        cb.calibrators.MetaCal(tree, n_bootstrap=5, random_state=0).fit(X, Y, sample_weight=w).labels_.mean()
         for w in (None, weight)
     )
     assert heavy > plain + 0.1
@@ -197,27 +213,31 @@ def test_a_random_regressor_follows_the_seed_and_dropped_weights_are_noted():
     from sklearn.neighbors import KNeighborsRegressor
 
     tree, loose = DecisionTreeClassifier(max_depth=3), DecisionTreeRegressor(max_features=3, min_samples_leaf=20)
-    one, two = (cb.MetaCal(tree, loose, n_bootstrap=4, random_state=0).fit(X, Y).predict_proba(X) for _ in range(2))
+    one, two = (
+        cb.calibrators.MetaCal(tree, loose, n_bootstrap=4, random_state=0).fit(X, Y).predict_proba(X) for _ in range(2)
+    )
     assert np.array_equal(one, two)
     with pytest.warns(cb.CalibrantWarning, match="takes no sample_weight"):
-        model = cb.MetaCal(tree, KNeighborsRegressor(), n_bootstrap=4).fit(X, Y, sample_weight=np.ones(len(Y)))
+        model = cb.calibrators.MetaCal(tree, KNeighborsRegressor(), n_bootstrap=4).fit(
+            X, Y, sample_weight=np.ones(len(Y))
+        )
     assert "regressor_unweighted" in [note.code for note in model.notes_]
 
 
 def test_arguments_of_metacal_are_checked():
     tree = DecisionTreeClassifier()
     with pytest.raises(cb.InputError, match="must be a function or an object that is called"):
-        cb.MetaCal(None, cost="linear", sampler=lambda rows: 1 / 0).fit(X, Y)
+        cb.calibrators.MetaCal(None, cost="linear", sampler=lambda rows: 1 / 0).fit(X, Y)
     with pytest.raises(cb.InputError, match="binary"):
-        cb.MetaCal(tree).fit(X, np.arange(len(Y)) % 3)
+        cb.calibrators.MetaCal(tree).fit(X, np.arange(len(Y)) % 3)
     with pytest.raises(cb.InputError, match="n_bootstrap"):
-        cb.MetaCal(tree, n_bootstrap=0).fit(X, Y)
+        cb.calibrators.MetaCal(tree, n_bootstrap=0).fit(X, Y)
     with pytest.raises(cb.InputError, match="predict_proba"):
-        cb.MetaCal(LinearRegression()).fit(X, Y)
+        cb.calibrators.MetaCal(LinearRegression()).fit(X, Y)
     with pytest.raises(cb.InputError, match="sampler must return 600 rows; got 3"):
-        cb.MetaCal(None, sampler=lambda rows: np.full((3, 4), 0.5)).fit(X, Y)
+        cb.calibrators.MetaCal(None, sampler=lambda rows: np.full((3, 4), 0.5)).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lonely = np.zeros(len(Y), dtype=int)
         lonely[0] = 1
-        assert cb.MetaCal(tree, n_bootstrap=3, random_state=0).fit(X, lonely).labels_.size == len(Y)
+        assert cb.calibrators.MetaCal(tree, n_bootstrap=3, random_state=0).fit(X, lonely).labels_.size == len(Y)

@@ -343,7 +343,7 @@ def test_slope_and_intercept_exist_for_separated_classes():
     assert intercept == pytest.approx(0, abs=1e-9)
     _, p, y = calibrated(20_000)
     slope, intercept = slope_and_intercept(logit(p), y, np.ones(y.size))
-    expected = cb.slope_intercept(y, p)
+    expected = cb.metrics.slope_intercept(y, p)
     assert (slope, intercept) == pytest.approx((expected.slope, expected.intercept), abs=1e-3)
 
 

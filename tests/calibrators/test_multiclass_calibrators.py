@@ -25,13 +25,13 @@ from calibrant.calibrators.class_maps import couple
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "multiclass.json").read_text())
 EPS = 2.0**-24
 X3, Y3 = make_classification(1500, n_informative=6, n_classes=3, flip_y=0.1, random_state=0)
-KINDS = {name: kind() for name, kind in cb.CALIBRATORS.items() if kind.takes == "classes"} | {
-    "one_vs_rest of isotonic": cb.OneVsRest("isotonic"),
-    "pairwise of beta": cb.PairwiseCoupling(cb.Beta()),
-    "matrix, l2": cb.MatrixScaling(l2=0.1),
-    "dirichlet without penalty": cb.Dirichlet(reg_lambda=0.0),
-    "dirichlet, l2": cb.Dirichlet(reg_lambda=0.01, penalty="l2"),
-    "spline, classwise": cb.Spline(on="classwise"),
+KINDS = {name: kind() for name, kind in cb.calibrators.CALIBRATORS.items() if kind.takes == "classes"} | {
+    "one_vs_rest of isotonic": cb.calibrators.OneVsRest("isotonic"),
+    "pairwise of beta": cb.calibrators.PairwiseCoupling(cb.Beta()),
+    "matrix, l2": cb.calibrators.MatrixScaling(l2=0.1),
+    "dirichlet without penalty": cb.calibrators.Dirichlet(reg_lambda=0.0),
+    "dirichlet, l2": cb.calibrators.Dirichlet(reg_lambda=0.01, penalty="l2"),
+    "spline, classwise": cb.calibrators.Spline(on="classwise"),
 }
 every_kind = pytest.mark.parametrize("name", KINDS)
 
@@ -143,7 +143,7 @@ def test_scaling_calibrators_count_clipped_rows():
     assert {"softmax_temperature", "vector", "matrix", "dirichlet", "pairwise"} <= counting
     proba, y, _ = rows(size=300)
     proba[0] = [1, 0, 0]
-    assert "logit_clipped" in {note.code for note in cb.Dirichlet().fit(proba, y).notes_}
+    assert "logit_clipped" in {note.code for note in cb.calibrators.Dirichlet().fit(proba, y).notes_}
 
 
 @every_kind
@@ -192,15 +192,15 @@ def test_a_class_without_rows_is_an_error_where_its_probability_has_no_estimate(
 
 def test_names_stand_for_objects():
     proba, y, _ = rows(size=500)
-    for name, kind in cb.CALIBRATORS.items():
+    for name, kind in cb.calibrators.CALIBRATORS.items():
         assert kind.kind in ("binary", "multiclass", "ordinal")
         if kind.takes == "classes":
             by_name = cb.CalibratedModel(GaussianNB(), name, ensemble=False, cv=3).fit(X3, Y3)
             assert type(by_name.calibrator_) is kind
-    for wrapper in (cb.OneVsRest, cb.PairwiseCoupling, cb.calibrators.Cumulative):
+    for wrapper in (cb.calibrators.OneVsRest, cb.calibrators.PairwiseCoupling, cb.calibrators.Cumulative):
         for name, cal in (("beta", cb.Beta()), ("isotonic", cb.Isotonic()), ("platt", None)):
             assert np.array_equal(wrapper(name).fit(proba, y)(proba), wrapper(cal).fit(proba, y)(proba))
-        for bad in ("isotone", "dirichlet", cb.Dirichlet(), 3):
+        for bad in ("isotone", "dirichlet", cb.calibrators.Dirichlet(), 3):
             with pytest.raises(cb.InputError, match="must be a binary calibrator"):
                 wrapper(bad).fit(proba, y)
 
@@ -220,7 +220,7 @@ def objective(theta, z, y, weight, penalty):
 
 
 def penalty_of(cal, k):
-    if isinstance(cal, cb.MatrixScaling):
+    if isinstance(cal, cb.calibrators.MatrixScaling):
         return np.column_stack([np.full((k, k), cal.l2 / k**2), np.zeros(k)])
     mu = cal.reg_lambda if cal.reg_mu is None else cal.reg_mu
     off = 1 - np.eye(k)
@@ -231,14 +231,14 @@ def penalty_of(cal, k):
 @pytest.mark.parametrize(
     "cal",
     [
-        cb.MatrixScaling(),
-        cb.MatrixScaling(l2=0.5),
-        cb.Dirichlet(),
-        cb.Dirichlet(reg_lambda=0.0),
-        cb.Dirichlet(reg_lambda=0.01),
-        cb.Dirichlet(reg_lambda=10.0, reg_mu=0.0),
-        cb.Dirichlet(reg_lambda=0.0, reg_mu=1.0),
-        cb.Dirichlet(reg_lambda=0.3, penalty="l2"),
+        cb.calibrators.MatrixScaling(),
+        cb.calibrators.MatrixScaling(l2=0.5),
+        cb.calibrators.Dirichlet(),
+        cb.calibrators.Dirichlet(reg_lambda=0.0),
+        cb.calibrators.Dirichlet(reg_lambda=0.01),
+        cb.calibrators.Dirichlet(reg_lambda=10.0, reg_mu=0.0),
+        cb.calibrators.Dirichlet(reg_lambda=0.0, reg_mu=1.0),
+        cb.calibrators.Dirichlet(reg_lambda=0.3, penalty="l2"),
     ],
 )
 @pytest.mark.parametrize("n_classes", [2, 4, 7])
@@ -264,13 +264,13 @@ def test_matrix_and_dirichlet_reach_the_optimum_of_another_optimiser(cal, n_clas
 
 def test_matrix_scaling_equals_logistic_regression_on_log_probabilities():
     proba, y, _ = rows(n_classes=5, size=3000)
-    cal = cb.MatrixScaling().fit(proba, y)
+    cal = cb.calibrators.MatrixScaling().fit(proba, y)
     other = LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000, solver="newton-cg").fit(np.log(proba), y)
     assert cal(proba) == pytest.approx(other.predict_proba(np.log(proba)), abs=1e-8)
     assert log_loss(cal(proba), y) == pytest.approx(log_loss(other.predict_proba(np.log(proba)), y), abs=1e-12)
     assert cal.weights_.sum(axis=0) == pytest.approx(np.ones(5))
     assert cal.biases_.sum() == pytest.approx(0, abs=1e-9)
-    same = cb.Dirichlet(reg_lambda=0.0).fit(proba, y)
+    same = cb.calibrators.Dirichlet(reg_lambda=0.0).fit(proba, y)
     assert same(proba) == pytest.approx(cal(proba), abs=1e-12)
 
 
@@ -278,13 +278,16 @@ def test_l2_equals_penalised_logistic_regression():
     proba, y, _ = rows(n_classes=4, size=1000)
     other = LogisticRegression(C=0.02, tol=1e-12, max_iter=10_000, solver="newton-cg").fit(np.log(proba), y)
     penalty = 4**2 / (2 * 0.02 * 1000)  # scikit-learn: C times the sum of losses plus half the sum of squares
-    for cal in (cb.MatrixScaling(l2=penalty), cb.Dirichlet(reg_lambda=penalty, reg_mu=0.0, penalty="l2")):
+    for cal in (
+        cb.calibrators.MatrixScaling(l2=penalty),
+        cb.calibrators.Dirichlet(reg_lambda=penalty, reg_mu=0.0, penalty="l2"),
+    ):
         assert cal.fit(proba, y)(proba) == pytest.approx(other.predict_proba(np.log(proba)), abs=1e-7)
 
 
 def test_dirichlet_of_two_classes_is_beta_calibration():
     proba, y, _ = rows(n_classes=2, heat=1.5)
-    dirichlet = cb.Dirichlet(reg_lambda=0.0).fit(proba, y)
+    dirichlet = cb.calibrators.Dirichlet(reg_lambda=0.0).fit(proba, y)
     beta = cb.Beta().fit(proba[:, 1], y)
     assert min(beta.map_.a, beta.map_.b) > 0  # within the bounds of beta calibration
     assert dirichlet(proba)[:, 1] == pytest.approx(beta(proba[:, 1]), abs=1e-8)
@@ -292,7 +295,7 @@ def test_dirichlet_of_two_classes_is_beta_calibration():
 
 def test_a_strong_odir_penalty_leaves_the_diagonal():
     proba, y, _ = rows(n_classes=4)
-    cal = cb.Dirichlet(reg_lambda=1e7).fit(proba, y)
+    cal = cb.calibrators.Dirichlet(reg_lambda=1e7).fit(proba, y)
     assert np.abs(cal.weights_ - np.diag(np.diagonal(cal.weights_))).max() < 1e-5
     assert np.abs(cal.biases_).max() < 1e-5
     own = np.diagonal(cal.weights_)
@@ -303,7 +306,7 @@ def test_a_strong_odir_penalty_leaves_the_diagonal():
 
 def test_vector_scaling_reaches_the_optimum_of_another_optimiser():
     proba, y, truth = rows(n_classes=6)
-    cal, z = cb.VectorScaling().fit(proba, y), np.log(proba)
+    cal, z = cb.calibrators.VectorScaling().fit(proba, y), np.log(proba)
 
     def value(theta):
         return -np.log(softmax(z * theta[:6] + theta[6:], axis=1)[np.arange(len(y)), y]).mean()
@@ -319,7 +322,7 @@ def test_vector_scaling_reaches_the_optimum_of_another_optimiser():
 
 def test_softmax_temperature_reaches_the_optimum_of_another_optimiser():
     proba, y, _ = rows(n_classes=5)
-    cal = cb.SoftmaxTemperature().fit(proba, y)
+    cal = cb.calibrators.SoftmaxTemperature().fit(proba, y)
     other = minimize_scalar(
         lambda s: -np.log(softmax(s * np.log(proba), axis=1)[np.arange(len(y)), y]).mean(), (0.1, 1.0)
     )
@@ -332,12 +335,20 @@ def test_softmax_temperature_reaches_the_optimum_of_another_optimiser():
 
 def test_a_temperature_is_infinite_where_scores_rank_the_wrong_way():
     proba, *_ = rows()
-    cal = cb.SoftmaxTemperature().fit(proba, proba.argmin(axis=1))
+    cal = cb.calibrators.SoftmaxTemperature().fit(proba, proba.argmin(axis=1))
     assert cal.temperature_ == np.inf
     assert cal(proba) == pytest.approx(np.full(proba.shape, 1 / 3))
 
 
-@pytest.mark.parametrize("cal", [cb.VectorScaling(), cb.MatrixScaling(), cb.Dirichlet(reg_lambda=0.0), cb.Dirichlet()])
+@pytest.mark.parametrize(
+    "cal",
+    [
+        cb.calibrators.VectorScaling(),
+        cb.calibrators.MatrixScaling(),
+        cb.calibrators.Dirichlet(reg_lambda=0.0),
+        cb.calibrators.Dirichlet(),
+    ],
+)
 def test_separated_classes_are_an_error_or_penalised(cal):
     proba, y, _ = rows(size=300)
     separated = proba.argmax(axis=1)
@@ -350,7 +361,7 @@ def test_separated_classes_are_an_error_or_penalised(cal):
             clone(cal).fit(proba, first)
     else:
         assert np.isfinite(clone(cal).fit(proba, first).weights_).all()
-    found = cb.Dirichlet(penalty="l2").fit(proba, separated)
+    found = cb.calibrators.Dirichlet(penalty="l2").fit(proba, separated)
     assert np.isfinite(found.weights_).all()
 
 
@@ -359,7 +370,7 @@ def test_a_constant_column_does_no_harm():
     proba = np.column_stack([rng.dirichlet([1, 1], 2000), np.zeros(2000)])
     y = drawn(rng, proba)
     y[:20] = 2
-    for cal in (cb.VectorScaling(), cb.MatrixScaling(), cb.Dirichlet()):
+    for cal in (cb.calibrators.VectorScaling(), cb.calibrators.MatrixScaling(), cb.calibrators.Dirichlet()):
         found = clone(cal).fit(proba, y)(proba)
         assert found[:, 2].mean() == pytest.approx(0.01, abs=0.002)
 
@@ -367,15 +378,15 @@ def test_a_constant_column_does_no_harm():
 def test_settings_are_checked():
     proba, y, _ = rows(size=100)
     for cal, words in (
-        (cb.Dirichlet(reg_lambda=-1.0), "reg_lambda"),
-        (cb.Dirichlet(reg_mu=np.inf), "reg_mu"),
-        (cb.Dirichlet(penalty="l1"), "penalty"),
-        (cb.MatrixScaling(l2="much"), "l2"),
-        (cb.Dirichlet(eps=0.0), "eps"),
-        (cb.PairwiseCoupling(eps=1.0), "eps"),
+        (cb.calibrators.Dirichlet(reg_lambda=-1.0), "reg_lambda"),
+        (cb.calibrators.Dirichlet(reg_mu=np.inf), "reg_mu"),
+        (cb.calibrators.Dirichlet(penalty="l1"), "penalty"),
+        (cb.calibrators.MatrixScaling(l2="much"), "l2"),
+        (cb.calibrators.Dirichlet(eps=0.0), "eps"),
+        (cb.calibrators.PairwiseCoupling(eps=1.0), "eps"),
         (cb.calibrators.Cumulative(eps=0.0), "eps"),
-        (cb.Spline(n_knots=1), "n_knots"),
-        (cb.Spline(on="all"), "on must be"),
+        (cb.calibrators.Spline(n_knots=1), "n_knots"),
+        (cb.calibrators.Spline(on="all"), "on must be"),
     ):
         with pytest.raises(cb.InputError, match=words):
             cal.fit(proba, y)
@@ -384,10 +395,10 @@ def test_settings_are_checked():
 @pytest.mark.slow
 def test_a_hundred_classes_reach_the_optimum():
     proba, y, _ = rows(n_classes=100, size=4000, heat=1.3)
-    for cal in (cb.Dirichlet(reg_lambda=10.0), cb.VectorScaling()):
+    for cal in (cb.calibrators.Dirichlet(reg_lambda=10.0), cb.calibrators.VectorScaling()):
         cal.fit(proba, y)
         excess = (cal(proba) - np.eye(100)[y]) / len(y)
-        if isinstance(cal, cb.Dirichlet):
+        if isinstance(cal, cb.calibrators.Dirichlet):
             gradient = excess.T @ np.log(proba) + 2 * 10 / (100 * 99) * cal.weights_ * (1 - np.eye(100))
         else:
             gradient = (excess * np.log(proba)).sum(axis=0)
@@ -434,14 +445,14 @@ def test_coupling_returns_probabilities_that_all_pairs_agree_on(rng):
 
 def test_pairs_of_two_classes_are_the_binary_calibrator():
     proba, y, _ = rows(n_classes=2)
-    pair = cb.PairwiseCoupling("isotonic").fit(proba, y)
+    pair = cb.calibrators.PairwiseCoupling("isotonic").fit(proba, y)
     binary = cb.Isotonic().fit(proba[:, 0], y == 0)
     assert pair(proba)[:, 0] == pytest.approx(binary(proba[:, 0]), abs=1e-9)
 
 
 def test_each_pair_has_a_calibrator_of_its_rows():
     proba, y, _ = rows(n_classes=4)
-    cal = cb.PairwiseCoupling(cb.Platt()).fit(proba, y)
+    cal = cb.calibrators.PairwiseCoupling(cb.Platt()).fit(proba, y)
     assert len(cal.calibrators_) == 6
     some = (y == 1) | (y == 3)
     score = proba[some, 1] / (proba[some, 1] + proba[some, 3])
@@ -466,7 +477,7 @@ def natural_basis(u, knots):
 @pytest.mark.parametrize("n_knots", [2, 4, 6])
 def test_the_spline_is_the_least_squares_fit_of_the_cumulative_difference(n_knots):
     proba, y, _ = rows(size=3000)
-    cal = cb.Spline(n_knots=n_knots).fit(proba, y)
+    cal = cb.calibrators.Spline(n_knots=n_knots).fit(proba, y)
     top = proba.argmax(axis=1)
     order = np.argsort(proba.max(axis=1))
     score, right = proba.max(axis=1)[order], (y == top)[order]
@@ -484,7 +495,7 @@ def test_the_spline_is_the_least_squares_fit_of_the_cumulative_difference(n_knot
 
 def test_the_other_classes_keep_their_proportions():
     proba, y, _ = rows(n_classes=4)
-    cal = cb.Spline().fit(proba, y)
+    cal = cb.calibrators.Spline().fit(proba, y)
     found, top = cal(proba), proba.argmax(axis=1)
     row = np.arange(len(y))
     confidence = cal.map_.confidence(proba[row, top])
@@ -501,20 +512,20 @@ def test_the_spline_calibrates_the_confidence():
     proba, y, _ = rows(size=20_000, n_classes=5)
     new, y_new, _ = rows(seed=9, size=20_000, n_classes=5)
     top, row = new.argmax(axis=1), np.arange(len(new))
-    found = cb.Spline().fit(proba, y)(new)
+    found = cb.calibrators.Spline().fit(proba, y)(new)
     before, after = (cb.ece(y_new == top, q[row, top]) for q in (new, found))
     assert after < 0.02
     assert before > 0.15
-    each = cb.Spline(on="classwise").fit(proba, y)(new)
-    assert cb.classwise("ece", y_new, each).value < cb.classwise("ece", y_new, new).value / 2
+    each = cb.calibrators.Spline(on="classwise").fit(proba, y)(new)
+    assert cb.metrics.classwise("ece", y_new, each).value < cb.metrics.classwise("ece", y_new, new).value / 2
 
 
 def test_splines_of_few_distinct_scores():
     one = np.tile([0.6, 0.3, 0.1], (50, 1))
     y = np.repeat([0, 1, 2], [20, 20, 10])
-    assert cb.Spline().fit(one, y)(one[:1]) == pytest.approx(np.array([[0.4, 0.45, 0.15]]))
+    assert cb.calibrators.Spline().fit(one, y)(one[:1]) == pytest.approx(np.array([[0.4, 0.45, 0.15]]))
     two = np.where(np.arange(50)[:, None] % 2, [0.6, 0.3, 0.1], [0.8, 0.1, 0.1])
-    assert cb.Spline().fit(two, y)(two).sum(axis=1) == pytest.approx(np.ones(50))
+    assert cb.calibrators.Spline().fit(two, y)(two).sum(axis=1) == pytest.approx(np.ones(50))
 
 
 # Ordered classes
@@ -578,7 +589,7 @@ def test_a_shift_of_ordered_classes_is_removed():
 
 def test_matrices_are_checked(rng):
     proba, y, _ = rows(size=50)
-    cal = cb.SoftmaxTemperature()
+    cal = cb.calibrators.SoftmaxTemperature()
     for given, labels, words in (
         (proba[:, :2], y, "one column for each"),
         (proba * 3, y, "lie in"),
@@ -598,29 +609,31 @@ def test_frames_name_the_classes():
     proba, y, _ = rows(size=300)
     labels = np.array(["x", "y", "z"])
     frame = pd.DataFrame(proba[:, [2, 0, 1]], columns=["z", "x", "y"])
-    by_name = cb.Dirichlet().fit(frame, labels[y])
+    by_name = cb.calibrators.Dirichlet().fit(frame, labels[y])
     assert by_name.classes_.tolist() == ["z", "x", "y"]
-    by_position = cb.Dirichlet().fit(proba, labels[y])
+    by_position = cb.calibrators.Dirichlet().fit(proba, labels[y])
     assert by_name(frame) == pytest.approx(by_position(proba)[:, [2, 0, 1]], abs=1e-9)
     with pytest.raises(cb.InputError, match="in the order of the fit"):
         by_name(frame[["x", "y", "z"]])
-    unnamed = cb.Dirichlet().fit(pd.DataFrame(proba, columns=["p0", "p1", "p2"]), labels[y])
+    unnamed = cb.calibrators.Dirichlet().fit(pd.DataFrame(proba, columns=["p0", "p1", "p2"]), labels[y])
     assert unnamed.classes_.tolist() == ["x", "y", "z"]
-    given = cb.Dirichlet().fit(proba, labels[y], classes=["x", "y", "z"])
+    given = cb.calibrators.Dirichlet().fit(proba, labels[y], classes=["x", "y", "z"])
     assert given.classes_.tolist() == ["x", "y", "z"]
 
 
 def test_where_every_class_gets_0_all_get_the_same():
-    cal = cb.OneVsRest(cb.Isotonic(extremes=True)).fit(np.eye(3).repeat(3, axis=0), [0, 0, 0, 1, 1, 1, 2, 2, 2])
+    cal = cb.calibrators.OneVsRest(cb.Isotonic(extremes=True)).fit(
+        np.eye(3).repeat(3, axis=0), [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    )
     assert cal([[0.1, 0.1, 0.8]]).sum() == 1
     assert cal([[0.4, 0.3, 0.3]]) == pytest.approx(np.full((1, 3), 1 / 3))
 
 
 def test_binary_calibrators_in_models_of_several_classes():
-    model = cb.CalibratedModel(GaussianNB(), cb.Temperature(), ensemble=False, cv=3).fit(X3, Y3)
-    assert isinstance(model.calibrator_, cb.SoftmaxTemperature)
+    model = cb.CalibratedModel(GaussianNB(), cb.calibrators.Temperature(), ensemble=False, cv=3).fit(X3, Y3)
+    assert isinstance(model.calibrator_, cb.calibrators.SoftmaxTemperature)
     model = cb.CalibratedModel(GaussianNB(), cb.Beta(), ensemble=False, cv=3).fit(X3, Y3)
-    assert isinstance(model.calibrator_, cb.OneVsRest)
+    assert isinstance(model.calibrator_, cb.calibrators.OneVsRest)
 
 
 def test_maps_of_classes_are_checked():
@@ -652,9 +665,11 @@ def test_same_as_scikit_learn_netcal_and_torch_on_cifar(data_folder, network):
         proba, y = scores["predictions"].astype(float), scores["ground_truth"].astype(int)
     fit, shown = slice(1, None, 2), proba[case["rows"]]
 
-    temperature = cb.SoftmaxTemperature().fit(proba[fit], y[fit])
+    temperature = cb.calibrators.SoftmaxTemperature().fit(proba[fit], y[fit])
     assert temperature.slope_ == pytest.approx(case["sklearn_temperature"]["slope"], abs=1e-7)
-    vector, matrix = (kind().fit(proba[fit], y[fit]) for kind in (cb.VectorScaling, cb.MatrixScaling))
+    vector, matrix = (
+        kind().fit(proba[fit], y[fit]) for kind in (cb.calibrators.VectorScaling, cb.calibrators.MatrixScaling)
+    )
     for cal, name, near in (
         (temperature, "netcal_temperature", 1e-5),
         (vector, "netcal_vector", 1e-4),
@@ -665,7 +680,7 @@ def test_same_as_scikit_learn_netcal_and_torch_on_cifar(data_folder, network):
         assert loss <= case[name]["log_loss"] + 1e-12
         assert cal(shown) == pytest.approx(np.array(case[name]["predictions"]), abs=near)
     for name, (reg_lambda, reg_mu, odir) in GOLDEN["penalties"].items():
-        cal = cb.Dirichlet(reg_lambda=reg_lambda, reg_mu=reg_mu, penalty="odir" if odir else "l2").fit(
+        cal = cb.calibrators.Dirichlet(reg_lambda=reg_lambda, reg_mu=reg_mu, penalty="odir" if odir else "l2").fit(
             proba[fit], y[fit]
         )
         theta = np.column_stack([cal.weights_, cal.biases_])
@@ -684,7 +699,7 @@ def test_same_as_scikit_learn_netcal_and_torch_on_cifar(data_folder, network):
 def test_the_log_losses_on_cifar_that_the_documentation_prints(data_folder, network, printed):
     with np.load(data_folder / "forecasts" / f"{network}.npz") as scores:
         proba, y = scores["predictions"].astype(float), scores["ground_truth"].astype(int)
-    calibrators = (cb.SoftmaxTemperature(), cb.VectorScaling(), cb.Dirichlet())
+    calibrators = (cb.calibrators.SoftmaxTemperature(), cb.calibrators.VectorScaling(), cb.calibrators.Dirichlet())
     found = [log_loss(proba[::2], y[::2])]
     found += [log_loss(cal.fit(proba[1::2], y[1::2])(proba[::2]), y[::2]) for cal in calibrators]
     assert tuple(round(each, 3) for each in found) == printed

@@ -43,7 +43,7 @@ def maps():
         "inverse": rg.LinearRecalibrator(against="outcome"),
         "isotonic": rg.IsotonicRecalibrator(),
         "local": rg.LocalRecalibrator(),
-        "cost": rg.CostRecalibrator(cb.LinearCost(over=1, under=4)),
+        "cost": rg.CostRecalibrator(cb.costs.LinearCost(over=1, under=4)),
     }
 
 
@@ -160,7 +160,7 @@ def test_a_smooth_curve_fits_a_nonlinear_bias(rng):
 @pytest.mark.parametrize("units", [(1, 4), (9, 1)])
 def test_costs_turn_predictions_into_quantiles(units, shrunk):
     y, p = shrunk
-    cost = cb.LinearCost(over=units[0], under=units[1])
+    cost = cb.costs.LinearCost(over=units[0], under=units[1])
     cal = rg.CostRecalibrator(cost, n_bins=1, cv=None).fit(p, y)
     tau = units[1] / sum(units)
     assert np.mean(y <= cal.predict(p)) == pytest.approx(tau, abs=0.002)

@@ -35,15 +35,15 @@ def test_each_group_is_predicted_in_its_observed_proportions():
     overall = ProportionRule().fit(SCORE, Y)
     assert np.sum(overall(SCORE) == "yes") == np.sum(Y == "yes")
     # One threshold meets the total proportions, but not those of the regions.
-    alone = cb.proportions(Y, overall(SCORE), by=REGION)
+    alone = cb.metrics.proportions(Y, overall(SCORE), by=REGION)
     assert max(abs(alone.groups["east"].difference[1]), abs(alone.groups["north"].difference[1])) > 0.05
     assert cb.evaluate(Y, cb.Labels(overall(SCORE)), by=REGION).groups["east"].verdict == "miscalibrated"
 
 
 def test_before_and_after_are_the_proportions_of_the_fitted_rows():
     rule = ProportionRule().fit(SCORE, Y, by=REGION)
-    usual = cb.proportions(Y, np.where(SCORE > 0.5, "yes", "no"), by=REGION)
-    chosen = cb.proportions(Y, rule(SCORE, by=REGION), by=REGION)
+    usual = cb.metrics.proportions(Y, np.where(SCORE > 0.5, "yes", "no"), by=REGION)
+    chosen = cb.metrics.proportions(Y, rule(SCORE, by=REGION), by=REGION)
     for found, expected in ((rule.before_, usual), (rule.after_, chosen)):
         assert found.confusion.tolist() == expected.confusion.tolist()
         assert {k: g.confusion.tolist() for k, g in found.groups.items()} == {

@@ -19,12 +19,12 @@ X3, Y3 = make_classification(1500, n_informative=6, n_classes=3, flip_y=0.1, ran
 
 
 def test_classes_are_predicted_as_often_as_they_occur():
-    model = cb.ProportionThreshold(LogisticRegression()).fit(X, Y)
+    model = cb.calibrators.ProportionThreshold(LogisticRegression()).fit(X, Y)
     assert model.after_.predicted == pytest.approx(model.after_.actual, abs=1 / len(Y))
     assert model.accuracy_cost_ == pytest.approx(model.before_.accuracy - model.after_.accuracy)
     assert model.predict(X).mean() == pytest.approx(Y.mean(), abs=0.03)
     assert np.array_equal(model.predict_proba(X), LogisticRegression().fit(X, Y).predict_proba(X))
-    margins = cb.ProportionThreshold(LinearSVC()).fit(X, Y)
+    margins = cb.calibrators.ProportionThreshold(LinearSVC()).fit(X, Y)
     assert margins.after_.predicted == pytest.approx(margins.after_.actual, abs=1 / len(Y))
     assert not hasattr(margins, "predict_proba")
 
@@ -33,22 +33,22 @@ def test_weights_count_in_proportions_as_rows_do():
     weight = np.where(Y == 1, 3, 1)
     frozen = FrozenEstimator(LogisticRegression().fit(X, Y))
     again = np.repeat(np.arange(len(Y)), weight)
-    weighted, repeated = cb.ProportionThreshold(frozen), cb.ProportionThreshold(frozen)
+    weighted, repeated = cb.calibrators.ProportionThreshold(frozen), cb.calibrators.ProportionThreshold(frozen)
     weighted.fit(X, Y, sample_weight=weight)
     repeated.fit(X[again], Y[again])
     assert weighted.threshold_ == repeated.threshold_
     assert np.array_equal(weighted.after_.confusion, repeated.after_.confusion)
     assert weighted.accuracy_cost_ == repeated.accuracy_cost_
-    half = cb.ProportionThreshold(frozen).fit(X, Y, sample_weight=weight / 7)
+    half = cb.calibrators.ProportionThreshold(frozen).fit(X, Y, sample_weight=weight / 7)
     assert half.after_.predicted == pytest.approx(weighted.after_.predicted, abs=0.03)
 
 
 def test_other_proportions_can_be_asked_for():
-    model = cb.ProportionThreshold(LogisticRegression(), target={0: 0.5, 1: 0.5}).fit(X, Y)
+    model = cb.calibrators.ProportionThreshold(LogisticRegression(), target={0: 0.5, 1: 0.5}).fit(X, Y)
     assert model.after_.predicted[1] == pytest.approx(0.5, abs=0.001)
     for target in ({0: 0.5}, {0: 0.5, 1: 0.6}, {0: 1.5, 1: -0.5}, 0.3):
         with pytest.raises(cb.InputError, match="target"):
-            cb.ProportionThreshold(LogisticRegression(), target=target).fit(X, Y)
+            cb.calibrators.ProportionThreshold(LogisticRegression(), target=target).fit(X, Y)
 
 
 def test_the_threshold_is_the_best_there_is(rng):
@@ -69,7 +69,7 @@ def test_weights_of_several_classes_meet_their_shares(rng):
         predicted = np.bincount((proba * weights).argmax(axis=1), minlength=n_classes) / 3000
         assert np.abs(predicted - share).sum() / 2 < 0.003
         assert weights.max() == 1
-    model = cb.ProportionThreshold(GaussianNB(), cv=3).fit(X3, Y3)
+    model = cb.calibrators.ProportionThreshold(GaussianNB(), cv=3).fit(X3, Y3)
     assert np.abs(model.after_.difference).max() < 0.003
     assert np.abs(model.before_.difference).max() > 0.003
     assert set(model.predict(X3)) <= {0, 1, 2}

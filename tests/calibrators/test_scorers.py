@@ -39,7 +39,10 @@ def test_scorers_know_the_event_from_the_model():
 
 def test_scorers_search_and_take_weights():
     search = GridSearchCV(
-        GaussianNB(), {"var_smoothing": [1e-9, 1e-1]}, scoring=cb.scorers.of(cb.ECC(cost=cb.LinearCost(1, 5))), cv=3
+        GaussianNB(),
+        {"var_smoothing": [1e-9, 1e-1]},
+        scoring=cb.scorers.of(cb.metrics.ECC(cost=cb.costs.LinearCost(1, 5))),
+        cv=3,
     ).fit(X, Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     model = GaussianNB().fit(X, Y)

@@ -54,7 +54,7 @@ def test_scores_that_apply_calibrates_equal_those_of_the_library(scores, call, k
 def test_fit_prints_the_improvement(scores, call):
     text = call("fit", "scores.csv", "-y", "y", "-p", "p", "--method", "platt", "-o", "cal.json")
     before, after = (float(part.split()[0]) for part in text.split("ACE: ")[1].split(", "))
-    assert before == pytest.approx(float(cb.ace(scores["y"], scores["p"])), abs=1e-5)
+    assert before == pytest.approx(float(cb.metrics.ace(scores["y"], scores["p"])), abs=1e-5)
     assert after < before / 2
     assert "exists already" in call("fit", "scores.csv", "-y", "y", "-p", "p", "-o", "cal.json", code=2)
 
@@ -83,14 +83,14 @@ def test_settings_and_costs_reach_the_method(scores, call):
     call("fit", *given, "--method", "binning_average", "--set", "n_bins=4")
     assert cb.load("cal.json").n_bins == 4
     call("fit", *given, "--method", "cats", "--cost", "1:5")
-    assert cb.load("cal.json").cost == cb.LinearCost(over=1, under=5)
+    assert cb.load("cal.json").cost == cb.costs.LinearCost(over=1, under=5)
 
 
 def test_the_methods_are_all_calibrators():
     from calibrant.calibrators.registry import RECALIBRATORS
     from calibrant.cli.calibrate import METHODS
 
-    known = {**cb.CALIBRATORS, **{f"{name} of points": each for name, each in RECALIBRATORS.items()}}
+    known = {**cb.calibrators.CALIBRATORS, **{f"{name} of points": each for name, each in RECALIBRATORS.items()}}
     of_classes = {"vector", "matrix", "dirichlet"}  # which take probabilities of ordered classes too
     for kind, names in METHODS.items():
         expected = {name.removesuffix(" of points") for name, each in known.items() if each.kind == kind}
@@ -120,7 +120,7 @@ def test_auto_takes_costs_frequencies_and_settings(scores, call):
     text = call("fit", *given, "--frequency", "w", "--cost", "1:5")
     rows = pq.read_table("scores.parquet")
     y, p, w = (np.asarray(rows.column(name)) for name in "ypw")
-    scoring = cb.ECC(cost=cb.LinearCost(over=1, under=5))
+    scoring = cb.metrics.ECC(cost=cb.costs.LinearCost(over=1, under=5))
     auto = cb.AutoCalibrator(cv=3, scoring=scoring).fit(np.repeat(p, w), np.repeat(y, w))
     assert str(auto.ranking_) in text
     assert "auto has no parameter 'folds'; it has alpha" in call("fit", *given, "--set", "folds=3", code=2)
@@ -191,7 +191,7 @@ def test_fitted_maps_of_other_kinds_equal_those_of_the_library(forecasts, call):
         *("fit", "forecasts.csv", "-y", "animal", "--class-score", "sharp_*", "--method", "vector"),
         *("--frequency", "count", "-o", "cal.json"),
     )
-    expected = cb.VectorScaling().fit(proba, forecasts["animal"], sample_weight=frequency)
+    expected = cb.calibrators.VectorScaling().fit(proba, forecasts["animal"], sample_weight=frequency)
     assert np.array_equal(cb.load("cal.json")(proba), expected(proba))
     before = cb.evaluate(forecasts["animal"], proba, classes=labels, frequency=frequency, n_resamples=19)
     assert f"Brier score: {before['Brier'].value:.5f} before, " in text
@@ -352,7 +352,7 @@ def test_rows_are_counted_from_the_start_of_the_file(here, call, monkeypatch, ki
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
 def test_class_probabilities_are_calibrated_as_by_the_library(forecasts, call, kind):
     proba = np.column_stack([forecasts[f"sharp_{name}"] for name in ("ant", "bee", "cat")])
-    fitted = cb.Dirichlet().fit(proba, forecasts["animal"], classes=["ant", "bee", "cat"])
+    fitted = cb.calibrators.Dirichlet().fit(proba, forecasts["animal"], classes=["ant", "bee", "cat"])
     call("fit", "forecasts.csv", "-y", "animal", "--class-score", "sharp_*", "--method", "dirichlet", "-o", "cal.json")
     given = ("--class-score", "cat=sharp_cat", "--class-score", "ant=sharp_ant", "--class-score", "bee=sharp_bee")
     text = call("apply", "cal.json", f"forecasts.{kind}", *given, "-o", f"out.{kind}", "--name", "new")
@@ -398,7 +398,7 @@ def test_point_predictions_are_recalibrated_as_by_the_library(forecasts, call):
 
 def test_a_missing_class_probability_gives_missing_ones(here, call):
     proba = np.random.default_rng(0).dirichlet([1, 1], 60)
-    cb.save(cb.SoftmaxTemperature().fit(proba, ["a", "b"] * 30), "cal.json")
+    cb.save(cb.calibrators.SoftmaxTemperature().fit(proba, ["a", "b"] * 30), "cal.json")
     Path("new.csv").write_text("a,b\n0.5,0.5\n0.2,NA\n")
     given = ("--class-score", "a=a", "--class-score", "b=b")
     text = call("apply", "cal.json", "new.csv", *given, "-o", "out.jsonl")
@@ -428,7 +428,7 @@ def test_a_missing_class_probability_gives_missing_ones(here, call):
 )
 def test_class_probabilities_that_do_not_fit_are_errors(forecasts, call, options, words):
     proba = np.column_stack([forecasts[f"p_{name}"] for name in ("ant", "bee", "cat")])
-    cb.save(cb.SoftmaxTemperature().fit(proba, forecasts["animal"]), "cal.json")
+    cb.save(cb.calibrators.SoftmaxTemperature().fit(proba, forecasts["animal"]), "cal.json")
     names = [*(f"{kind}_{name}" for kind in ("p", "far", "sum") for name in ("ant", "bee", "cat")), "p_x"]
     rows = [[0.2, 0.3, 0.5] * 3, [0.2, 0.3, 0.5, 0.2, 0.3, 3, 0.5, 0.5, 0.5]]
     Path("new.csv").write_text("\n".join([",".join(names), *(",".join(map(str, [*row, 0])) for row in rows)]))
@@ -495,7 +495,7 @@ def test_export_of_several_classes_takes_one_column_per_class(here, call):
     import duckdb
 
     proba = np.random.default_rng(0).dirichlet([1, 1, 1], 90)
-    calibrator = cb.SoftmaxTemperature().fit(proba, np.array(["cat", "dog", "eel"])[np.arange(90) % 3])
+    calibrator = cb.calibrators.SoftmaxTemperature().fit(proba, np.array(["cat", "dog", "eel"])[np.arange(90) % 3])
     cb.save(calibrator, "cal.json")
     given = ("export", "cal.json", "--sql")
     text = call(*given, "--column", "a", "--column", "b", "--column", "c")

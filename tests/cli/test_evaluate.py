@@ -38,7 +38,7 @@ def test_evaluate_prints_the_result_of_the_library(scores, call):
 
 def test_the_diagram_shows_bins(scores, call):
     text = call("evaluate", "scores.csv", "-y", "y", "-p", "p", *FEW)
-    bins = cb.ACE()(scores["y"], scores["p"]).per_bin
+    bins = cb.metrics.ACE()(scores["y"], scores["p"]).per_bin
     for said_, rate in zip(bins["mean_score"], bins["rate"], strict=True):
         assert f"{said_:7.4f}  {rate:8.4f}" in text
     assert "◇" in text

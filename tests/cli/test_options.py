@@ -37,7 +37,7 @@ FUNCTIONS = {
     "evaluate": (cb.evaluate, cb.scan, cb.ECE, cb.Gaussian),
     "compare": (cb.compare, cb.scan, cb.ECE, cb.Gaussian),
     "check": (cb.evaluate, cb.scan, cb.ECE, cb.Gaussian),
-    "fit": (cb.scan, cb.CATS),
+    "fit": (cb.scan, cb.calibrators.CATS),
     "apply": (calibrate_file,),
     "export": (cb.to_sql,),
     "audit": (cb.audit, cb.scan),
@@ -100,7 +100,9 @@ def test_each_argument_has_an_option(command):
     there = {option.name for option in options_of(command)}
     counted = command not in ("audit", "compare", "fit")
     rows_only = set() if counted else {"by", "max_memory", "resolution"}
-    parameters = set(inspect.signature(cb.CATS).parameters) if command == "fit" else set()  # --set gives them
+    parameters = (
+        set(inspect.signature(cb.calibrators.CATS).parameters) if command == "fit" else set()
+    )  # --set gives them
     in_file = set(inspect.signature(ServiceSettings).parameters) if command == "serve" else set()  # --config has them
     assert set(arguments_of(command)) - there - PYTHON_ONLY - rows_only - parameters - in_file == set()
 
@@ -163,7 +165,7 @@ SETTINGS = {
     "absolute_margin": (["--absolute-margin", "0.05"], {"margin": cb.AbsoluteMargin(0.05)}),
     "alpha": (["--alpha", "0.01"], {"alpha": 0.01}),
     "n_bins": (["--bins", "7"], {"n_bins": 7}),
-    "costs": (["--cost", "1:5"], {"costs": {"1:5": cb.LinearCost(over=1, under=5)}}),
+    "costs": (["--cost", "1:5"], {"costs": {"1:5": cb.costs.LinearCost(over=1, under=5)}}),
     "confidence_level": (["--confidence-level", "0.9"], {"confidence_level": 0.9}),
     "n_resamples": (["--resamples", "59"], {"n_resamples": 59}),
     "random_state": (["--random-state", "3"], {"random_state": 3}),
@@ -270,7 +272,7 @@ def test_invalid_steps_are_errors(text):
 
 
 def test_costs_are_parsed():
-    assert options.parse_cost("1:5") == options.parse_cost(" 1.0 : 5e0 ") == cb.LinearCost(over=1, under=5)
+    assert options.parse_cost("1:5") == options.parse_cost(" 1.0 : 5e0 ") == cb.costs.LinearCost(over=1, under=5)
 
 
 @pytest.mark.parametrize("text", ["5", "1:2:3", "a:b", "1:", "-1:5", "1.2.3:5"])

@@ -250,8 +250,8 @@ def test_models_of_different_kinds_are_refused():
     ("kind", "option"),
     [
         ("point", {"classes": [0, 1]}),
-        ("distribution", {"costs": cb.LinearCost(1, 2)}),
-        ("labels", {"costs": cb.LinearCost(1, 2)}),
+        ("distribution", {"costs": cb.costs.LinearCost(1, 2)}),
+        ("labels", {"costs": cb.costs.LinearCost(1, 2)}),
         ("multiclass", {"pos_label": 1}),
         ("binary", {"classes": [0, 1]}),
     ],

@@ -48,7 +48,7 @@ def test_net_benefit_equals_a_loop_over_rows():
         alarms = sum(1 for a, b in zip(y, p, strict=True) if b >= t and not a)
         want = (hits - alarms * t / (1 - t)) / y.size
         assert decision_curve(y, p, thresholds=[t])["model"].value[0] == pytest.approx(want)
-        cost = cb.LinearCost(over=t, under=1 - t)
+        cost = cb.costs.LinearCost(over=t, under=1 - t)
         assert cb.decisions(y, p, cost=cost, n_resamples=20).lines[0].net_benefit == pytest.approx(want)
 
 
@@ -63,7 +63,9 @@ def test_interval_equals_statsmodels_for_a_mean():
 
 
 def test_costs_give_bayes_thresholds():
-    curve = decision_curve(*simulated(), costs=[cb.LinearCost(over=1, under=4), cb.LinearCost(over=1, under=1)])
+    curve = decision_curve(
+        *simulated(), costs=[cb.costs.LinearCost(over=1, under=4), cb.costs.LinearCost(over=1, under=1)]
+    )
     assert curve.thresholds.tolist() == [0.2, 0.5]
 
 
@@ -113,7 +115,7 @@ def test_results_are_plain_data():
     [
         ({"thresholds": [0.0]}, "thresholds"),
         ({"thresholds": []}, "thresholds"),
-        ({"thresholds": [0.5], "costs": [cb.LinearCost()]}, "together"),
+        ({"thresholds": [0.5], "costs": [cb.costs.LinearCost()]}, "together"),
         ({"costs": [3]}, "over and under"),
         ({"confidence_level": 2}, "confidence_level"),
     ],
@@ -153,7 +155,7 @@ def test_tables_have_the_net_benefit_of_their_rows(weighted):
         for column in ("value", "low", "high", "gain", "gain_low", "gain_high"):
             assert getattr(found[name], column) == pytest.approx(getattr(want[name], column), abs=1e-12)
     assert (found.event_rate, found.n_rows) == pytest.approx((want.event_rate, want.n_rows))
-    both = decision_curve(cb.Tables({("a", None): table, ("b", None): second}), thresholds=[0.2])
+    both = decision_curve(cb.metrics.Tables({("a", None): table, ("b", None): second}), thresholds=[0.2])
     assert [each.name for each in both.models] == ["a", "b"]
     assert both["b"].reference == "the better of treating all and none"
     assert both["b"].value == pytest.approx(decision_curve(y, other, thresholds=[0.2], **rows)["model"].value)
@@ -222,7 +224,7 @@ def test_the_text_names_thresholds_with_pointwise_confidence():
         ({"thresholds": [0.2, None]}, "thresholds must lie strictly between 0 and 1; got None"),
         ({"thresholds": []}, "got none"),
         (
-            {"costs": [cb.LinearCost(over=1, under=0)]},
+            {"costs": [cb.costs.LinearCost(over=1, under=0)]},
             "The thresholds of costs must lie strictly between 0 and 1; got 1",
         ),
     ],

@@ -108,8 +108,11 @@ def test_many_groups_are_printed_briefly():
 @pytest.mark.parametrize(
     ("result", "text"),
     [
-        (cb.corp_decomposition([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), "CorpDecomposition(mcb="),
-        (cb.slope_intercept([0, 1, 0, 1, 1, 0] * 5, [0.1, 0.4, 0.3, 0.9, 0.6, 0.7] * 5), "SlopeIntercept(slope="),
+        (cb.metrics.corp_decomposition([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), "CorpDecomposition(mcb="),
+        (
+            cb.metrics.slope_intercept([0, 1, 0, 1, 1, 0] * 5, [0.1, 0.4, 0.3, 0.9, 0.6, 0.7] * 5),
+            "SlopeIntercept(slope=",
+        ),
         (
             cb.Quantiles([0.1, 0.9], np.arange(40.0).reshape(20, 2)),
             "Quantiles(levels=array([0.1, 0.9]), values=<20 x 2",

@@ -203,7 +203,7 @@ def test_settings_hold_the_metrics_of_the_result(forecasts, kind):
 def test_options_of_another_kind_are_refused(forecasts):
     y, forecast = forecasts["point"]
     with pytest.raises(cb.InputError, match="costs must be omitted for forecasts of kind 'point'"):
-        cb.evaluate(y, forecast, costs=cb.LinearCost())
+        cb.evaluate(y, forecast, costs=cb.costs.LinearCost())
     with pytest.raises(cb.InputError, match="classes must be omitted for forecasts of kind 'binary'"):
         cb.evaluate(*forecasts["binary"], classes=[0, 1])
 
@@ -263,15 +263,17 @@ def test_the_order_of_classes_has_no_effect(forecasts):
         assert shuffled[name].value == pytest.approx(metric.value, abs=1e-12), name
 
 
-@pytest.mark.parametrize("metric", [cb.ECE(), cb.ACE(), cb.TCE(), cb.Brier(), cb.MCE()], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "metric", [cb.ECE(), cb.metrics.ACE(), cb.TCE(), cb.metrics.Brier(), cb.metrics.MCE()], ids=lambda m: m.name
+)
 def test_metrics_of_classes_equal_those_of_their_tables(forecasts, metric):
     y, proba = forecasts["multiclass"]
     rng = np.random.default_rng(2)
     for weights in ({}, {"frequency": rng.integers(1, 4, N)}, {"sample_weight": rng.random(N)}):
         table = ClassTable.from_arrays(y, proba, **weights)
-        expected = cb.classwise(metric, y, proba, **weights).value
+        expected = cb.metrics.classwise(metric, y, proba, **weights).value
         assert ClasswiseMetric(metric).value(table) == pytest.approx(expected, rel=1e-12)
-        assert TopLabelMetric(metric).value(table) == metric(cb.top_label(y, proba, **weights)).value
+        assert TopLabelMetric(metric).value(table) == metric(cb.metrics.top_label(y, proba, **weights)).value
 
 
 def test_null_classes_follow_the_probabilities():

@@ -32,7 +32,7 @@ def test_alpha_is_the_level_of_tce_of_class_probabilities():
 
 def test_the_number_of_bins_is_that_of_the_default_panel():
     result = cb.evaluate(Y, P, n_bins=7, n_resamples=19)
-    assert (result["ECE"].value, result["ACE"].value) == (cb.ece(Y, P, n_bins=7), cb.ace(Y, P, n_bins=7))
+    assert (result["ECE"].value, result["ACE"].value) == (cb.ece(Y, P, n_bins=7), cb.metrics.ace(Y, P, n_bins=7))
     compared = cb.compare(Y, {"a": P, "b": P**1.3}, n_bins=7, n_resamples=19)
     assert compared.models["a"]["ECE"].value == result["ECE"].value
 
@@ -49,7 +49,7 @@ def test_bins_are_refused_where_they_have_no_effect():
     with pytest.raises(cb.InputError, match="n_bins must be omitted for forecasts of kind 'multiclass'; got 5"):
         cb.evaluate(LABEL, PROBA, n_bins=5)
     with pytest.raises(cb.InputError, match="bins must be omitted for forecasts of kind 'binary'"):
-        cb.evaluate(Y, P, bins=cb.bins.Quantile(5))
+        cb.evaluate(Y, P, bins=cb.bins.EqualSize(5))
     points = {"a": cb.Point(P), "b": cb.Point(P**2)}
     with pytest.raises(cb.InputError, match="n_bins must be omitted in a comparison of kind 'point'; got 5"):
         cb.compare(Y.astype(float), points, n_bins=5)

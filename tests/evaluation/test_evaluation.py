@@ -71,10 +71,13 @@ def test_evaluation_agrees_with_the_functions_behind_it():
     assert (found.decision, found.details.estimate) == (verdict, estimate)
     assert found["log-odds error"].value == cb.log_odds_error(table)
     absolute = cb.evaluate(y, p, margin=cb.AbsoluteMargin(0.01), n_resamples=60, random_state=3)
-    test, size = cb.equivalence(cb.ACE(), table, margin=0.01, n_resamples=60, random_state=3), absolute.equivalence
+    test, size = (
+        cb.equivalence(cb.metrics.ACE(), table, margin=0.01, n_resamples=60, random_state=3),
+        absolute.equivalence,
+    )
     assert (size.name, size.value, size.margin) == (test.metric, test.value, test.margin)
     assert (size.pvalue, size.bound, size.within) == (test.pvalue, test.bound, test.within)
-    slope = cb.slope_intercept(table)
+    slope = cb.metrics.slope_intercept(table)
     by_name = {c.name: c.value for c in found.coefficients}
     assert by_name["calibration slope"] == pytest.approx(slope.slope)
     assert by_name["Cox intercept"] == pytest.approx(slope.intercept)
@@ -239,11 +242,11 @@ def test_missing_rows_are_dropped_from_groups():
 
 def test_costs_add_lines():
     y, p = draw(300)
-    found = quick(y, p, costs=cb.LinearCost(over=1, under=5))
-    assert found["ECC (over=1, under=5)"].value == cb.ecc(y, p, cost=cb.LinearCost(over=1, under=5))
-    named = quick(y, p, costs={"fraud": cb.LinearCost(over=1, under=20)})
-    assert named["ECC (fraud)"].value == cb.ecc(y, p, cost=cb.LinearCost(over=1, under=20))
-    several = quick(y, p, costs=[cb.LinearCost(), cb.PowerCost(2)])
+    found = quick(y, p, costs=cb.costs.LinearCost(over=1, under=5))
+    assert found["ECC (over=1, under=5)"].value == cb.metrics.ecc(y, p, cost=cb.costs.LinearCost(over=1, under=5))
+    named = quick(y, p, costs={"fraud": cb.costs.LinearCost(over=1, under=20)})
+    assert named["ECC (fraud)"].value == cb.metrics.ecc(y, p, cost=cb.costs.LinearCost(over=1, under=20))
+    several = quick(y, p, costs=[cb.costs.LinearCost(), cb.costs.PowerCost(2)])
     assert list(several.metrics)[-2:] == [
         "ECC (over=1.0, under=1.0)",
         "ECC (PowerCost k=2, over=1.0, under=1.0)",
@@ -252,7 +255,7 @@ def test_costs_add_lines():
 
 def test_user_defined_metrics():
     y, p = draw(300)
-    found = quick(y, p, metrics={"worst": cb.MCE()})
+    found = quick(y, p, metrics={"worst": cb.metrics.MCE()})
     assert list(found.metrics) == ["log-odds error", "worst"]
     with pytest.raises(KeyError, match="is not a metric of this evaluation; it has log-odds error, worst"):
         found["ECE"]
@@ -447,7 +450,7 @@ def test_groups_without_rows_are_dropped_and_noted():
 def test_a_metric_undefined_in_most_replicates_is_omitted():
     y = np.zeros(500, dtype=int)
     y[7] = 1
-    found = quick(y, np.linspace(1e-5, 1e-4, 500), metrics={"ACE": cb.ACE(), "AUC": cb.METRICS["auc"]()})
+    found = quick(y, np.linspace(1e-5, 1e-4, 500), metrics={"ACE": cb.metrics.ACE(), "AUC": cb.METRICS["auc"]()})
     assert list(found.metrics) == ["log-odds error", "ACE"]
     assert "undefined_metrics" in [note.code for note in found.notes]
 
@@ -492,7 +495,7 @@ def test_the_better_calibrated_model_is_found():
     assert found.baseline == "squared"
     assert isinstance(found.models["other"], Evaluation)
     (ace,) = [d for d in found.differences if d.model == "right" and d.metric == "ACE"]
-    assert ace.value == pytest.approx(cb.ace(y, p) - cb.ace(y, p**2))
+    assert ace.value == pytest.approx(cb.metrics.ace(y, p) - cb.metrics.ace(y, p**2))
     (deciding,) = [d for d in found.differences if d.model == "right" and d.metric == "log-odds error"]
     assert deciding.low < deciding.value < deciding.high < 0
     for text in (repr(found), found._repr_html_()):
@@ -543,7 +546,7 @@ def test_a_comparison_as_a_frame(backend):
 
 def test_the_deciding_test_is_printed():
     y, p = draw(300)
-    text = repr(cb.compare(y, {"a": p, "b": p**2, "c": p}, n_resamples=30, metrics={"worst": cb.MCE()}))
+    text = repr(cb.compare(y, {"a": p, "b": p**2, "c": p}, n_resamples=30, metrics={"worst": cb.metrics.MCE()}))
     assert "Squared log-odds error of b minus that of a" in text
     assert "adjusted" in text
     with pytest.raises(cb.InputError, match=r"forecasts must have distinct names; got \['1', '1'\]"):

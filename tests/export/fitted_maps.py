@@ -28,16 +28,29 @@ def fitted_maps(n=2000):
     p, proba, x = rng.random(n), rng.dirichlet([1.0, 0.5, 0.2], n), rng.normal(10, 5, n)
     event, label = rng.random(n) < p**2, (rng.random(n)[:, None] > np.cumsum(proba**1.3, axis=1)).sum(axis=1)
     outcome, forecast = x + np.sin(x) + rng.normal(size=n), rg.Gaussian(x, np.ones(n))
-    binary = (cb.Isotonic(), cb.Isotonic(strict=True), cb.Platt(), cb.Beta(), cb.Temperature(), cb.BinningAverage())
-    for cal in (*binary, cb.PriorShift(prevalence=0.03)):
+    binary = (
+        cb.Isotonic(),
+        cb.Isotonic(strict=True),
+        cb.Platt(),
+        cb.Beta(),
+        cb.calibrators.Temperature(),
+        cb.calibrators.BinningAverage(),
+    )
+    for cal in (*binary, cb.calibrators.PriorShift(prevalence=0.03)):
         fitted = cal.fit(p, event)
         yield fitted, {"column": "p"}, lambda rows, fitted=fitted: fitted(rows["p"])[:, None]
-    several = (cb.Dirichlet(), cb.MatrixScaling(), cb.VectorScaling(), cb.SoftmaxTemperature(), cb.Spline())
-    for cal in (*several, cb.OneVsRest(cb.Isotonic()), cb.calibrators.Cumulative()):
+    several = (
+        cb.calibrators.Dirichlet(),
+        cb.calibrators.MatrixScaling(),
+        cb.calibrators.VectorScaling(),
+        cb.calibrators.SoftmaxTemperature(),
+        cb.calibrators.Spline(),
+    )
+    for cal in (*several, cb.calibrators.OneVsRest(cb.Isotonic()), cb.calibrators.Cumulative()):
         fitted = cal.fit(proba, np.minimum(label, 2))
         yield fitted, {"columns": CLASSES}, lambda rows, f=fitted: f(np.column_stack([rows[n] for n in CLASSES]))
     points = (rg.LinearRecalibrator(cv=None), rg.IsotonicRecalibrator(cv=None), rg.LocalRecalibrator(cv=None))
-    for cal in (*points, rg.CostRecalibrator(cb.LinearCost(1, 4), n_bins=5, cv=None)):
+    for cal in (*points, rg.CostRecalibrator(cb.costs.LinearCost(1, 4), n_bins=5, cv=None)):
         fitted = cal.fit(x, outcome)
         yield fitted, {"column": "x"}, lambda rows, fitted=fitted: fitted.predict(rows["x"])[:, None]
     fitted = rg.LocalRecalibrator(cv=None).fit(4 * np.round(x / 4), outcome)  # few pieces

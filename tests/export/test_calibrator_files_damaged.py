@@ -48,8 +48,8 @@ def calibrators():
 
     settings = {
         "prior_shift": {"prevalence": 0.1},
-        "cats": {"cost": cb.LinearCost(1, 5)},
-        "caps": {"cost": cb.LinearCost()},
+        "cats": {"cost": cb.costs.LinearCost(1, 5)},
+        "caps": {"cost": cb.costs.LinearCost()},
     }
     found = {}
     for name, class_ in (*CALIBRATORS.items(), *((f"re-{name}", each) for name, each in RECALIBRATORS.items())):
@@ -63,9 +63,9 @@ def calibrators():
                 break
             except (ValueError, TypeError):
                 found.pop(name, None)
-    found["one against the rest"] = cb.OneVsRest(cb.Isotonic()).fit(PROBA, CLASS)
-    found["binning of margins"] = cb.BinningAverage(n_bins=4).fit(RNG.normal(0, 3, 400), Y)
-    found["steps of a cost"] = cb.CAPS(cb.StepCost([(0.05, 1)], under=3)).fit(P, Y)
+    found["one against the rest"] = cb.calibrators.OneVsRest(cb.Isotonic()).fit(PROBA, CLASS)
+    found["binning of margins"] = cb.calibrators.BinningAverage(n_bins=4).fit(RNG.normal(0, 3, 400), Y)
+    found["steps of a cost"] = cb.calibrators.CAPS(cb.costs.StepCost([(0.05, 1)], under=3)).fit(P, Y)
     found["identity"] = cb.calibrators.Identity().fit(P, Y)
     found["proportion rule"] = cb.calibrators.ProportionRule().fit(P, Y, by=np.where(P > 0.5, "high", "low"))
     found["rule of classes"] = cb.calibrators.ProportionRule(target={0: 0.2, 1: 0.3, 2: 0.5}).fit(PROBA, CLASS)

@@ -30,25 +30,25 @@ def margins(seed=0, size=5000):
 
 
 MAPS = {
-    "binning": cb.BinningAverage(n_bins=20).fit(*rows()),
+    "binning": cb.calibrators.BinningAverage(n_bins=20).fit(*rows()),
     "isotonic": cb.Isotonic().fit(*rows()),
     "isotonic, plain": cb.Isotonic(extremes=True).fit(*rows()),
     "isotonic, strict": cb.Isotonic(strict=True).fit(*rows()),
     "platt": cb.Platt().fit(*rows()),
-    "temperature": cb.Temperature().fit(*rows()),
+    "temperature": cb.calibrators.Temperature().fit(*rows()),
     "beta": cb.Beta().fit(*rows()),
-    "venn-abers": cb.VennAbers().fit(*rows()),
-    "cats": cb.CATS(cb.LinearCost(1, 5), bins=cb.EqualWidth(5, closed="right")).fit(*rows()),
-    "caps": cb.CAPS(cb.StepCost([(0.05, 1)], under=3)).fit(*rows()),
-    "prior shift": cb.PriorShift(prevalence=0.03).fit(*rows()),
-    "one step": cb.BinningAverage(n_bins=1).fit(*rows()),
+    "venn-abers": cb.calibrators.VennAbers().fit(*rows()),
+    "cats": cb.calibrators.CATS(cb.costs.LinearCost(1, 5), bins=cb.bins.EqualWidth(5, closed="right")).fit(*rows()),
+    "caps": cb.calibrators.CAPS(cb.costs.StepCost([(0.05, 1)], under=3)).fit(*rows()),
+    "prior shift": cb.calibrators.PriorShift(prevalence=0.03).fit(*rows()),
+    "one step": cb.calibrators.BinningAverage(n_bins=1).fit(*rows()),
     "one point": cb.Isotonic(strict=True, extremes=True).fit([0.0, 1.0], [0, 0]),
 }
 MARGINS = {
     "isotonic of margins": cb.Isotonic().fit(*margins()),
     "strict isotonic of margins": cb.Isotonic(strict=True).fit(*margins()),
-    "binning of margins": cb.BinningAverage().fit(*margins()),
-    "venn-abers of margins": cb.VennAbers().fit(*margins()),
+    "binning of margins": cb.calibrators.BinningAverage().fit(*margins()),
+    "venn-abers of margins": cb.calibrators.VennAbers().fit(*margins()),
     "platt of margins": cb.Platt(on="score").fit(*margins()),
 }
 EVERY = MAPS | MARGINS
@@ -65,7 +65,9 @@ def scores_for(name, size=MANY):
 
 
 def test_the_maps_here_cover_every_calibrator():
-    assert {type(cal) for cal in EVERY.values()} == {kind for kind in cb.CALIBRATORS.values() if kind.kind == "binary"}
+    assert {type(cal) for cal in EVERY.values()} == {
+        kind for kind in cb.calibrators.CALIBRATORS.values() if kind.kind == "binary"
+    }
 
 
 # Files
@@ -96,7 +98,7 @@ def test_files_give_the_same_bits_back(tmp_path, name):
 def test_any_fit_survives_its_file(tmp_path_factory, pairs):
     y, p = columns(pairs)
     path = tmp_path_factory.mktemp("files") / "cal.json"
-    for cal in (cb.Isotonic(), cb.Isotonic(strict=True), cb.BinningAverage(), cb.Platt()):
+    for cal in (cb.Isotonic(), cb.Isotonic(strict=True), cb.calibrators.BinningAverage(), cb.Platt()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cb.CalibrantWarning)
             cal.fit(p, y)
@@ -193,7 +195,7 @@ def test_maps_that_no_fit_can_produce_are_refused(tmp_path, name, change):
 
 def test_stored_numpy_settings_are_unchanged(tmp_path):
     p, y = rows(size=200)
-    cal = cb.BinningAverage(n_bins=np.int64(5)).fit(p, y)
+    cal = cb.calibrators.BinningAverage(n_bins=np.int64(5)).fit(p, y)
     cb.save(cal, tmp_path / "cal.json")
     assert cb.load(tmp_path / "cal.json").n_bins == 5
 
@@ -361,7 +363,7 @@ def test_sqlite_does_not_take_text_for_a_score(sqlite):
 def test_sql_of_a_thousand_steps_is_shallow(sqlite):
     rng = np.random.default_rng(0)
     p = np.sort(rng.random(4000))
-    cal = cb.BinningAverage(n_bins=2000).fit(p, rng.random(4000) < p)
+    cal = cb.calibrators.BinningAverage(n_bins=2000).fit(p, rng.random(4000) < p)
     ((found,),) = sqlite.execute(f"SELECT {cb.to_sql(cal, 's', 'sqlite')} FROM (SELECT 0.25 AS s)").fetchall()
     assert found == cal([0.25])[0]
 

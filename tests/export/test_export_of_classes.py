@@ -33,26 +33,26 @@ def margins():
 
 PROBA, Y = rows()
 FITTED = {
-    "temperature": cb.SoftmaxTemperature(),
-    "vector": cb.VectorScaling(),
-    "matrix": cb.MatrixScaling(),
-    "matrix, l2": cb.MatrixScaling(l2=0.2, eps=2.0**-20),
-    "dirichlet": cb.Dirichlet(),
-    "dirichlet, l2": cb.Dirichlet(reg_lambda=0.5, reg_mu=0.0, penalty="l2"),
-    "one_vs_rest": cb.OneVsRest(),
-    "one_vs_rest, beta": cb.OneVsRest("beta"),
-    "one_vs_rest, isotonic": cb.OneVsRest(cb.Isotonic(strict=True)),
-    "one_vs_rest, plain": cb.OneVsRest(cb.Isotonic(extremes=True)),
-    "spline": cb.Spline(),
-    "spline, classwise": cb.Spline(on="classwise", n_knots=4),
+    "temperature": cb.calibrators.SoftmaxTemperature(),
+    "vector": cb.calibrators.VectorScaling(),
+    "matrix": cb.calibrators.MatrixScaling(),
+    "matrix, l2": cb.calibrators.MatrixScaling(l2=0.2, eps=2.0**-20),
+    "dirichlet": cb.calibrators.Dirichlet(),
+    "dirichlet, l2": cb.calibrators.Dirichlet(reg_lambda=0.5, reg_mu=0.0, penalty="l2"),
+    "one_vs_rest": cb.calibrators.OneVsRest(),
+    "one_vs_rest, beta": cb.calibrators.OneVsRest("beta"),
+    "one_vs_rest, isotonic": cb.calibrators.OneVsRest(cb.Isotonic(strict=True)),
+    "one_vs_rest, plain": cb.calibrators.OneVsRest(cb.Isotonic(extremes=True)),
+    "spline": cb.calibrators.Spline(),
+    "spline, classwise": cb.calibrators.Spline(on="classwise", n_knots=4),
     "cumulative": cb.calibrators.Cumulative(),
     "cumulative, beta": cb.calibrators.Cumulative("beta"),
     "cumulative, isotonic": cb.calibrators.Cumulative("isotonic"),
-    "pairwise": cb.PairwiseCoupling(),
-    "pairwise, isotonic": cb.PairwiseCoupling(cb.Isotonic(), eps=2.0**-20),
+    "pairwise": cb.calibrators.PairwiseCoupling(),
+    "pairwise, isotonic": cb.calibrators.PairwiseCoupling(cb.Isotonic(), eps=2.0**-20),
 }
 FITTED = {name: cal.fit(PROBA, LABELS[Y]) for name, cal in FITTED.items()}
-FITTED["margins"] = cb.OneVsRest(cb.Platt(on="score")).fit(margins()[0], LABELS[Y])
+FITTED["margins"] = cb.calibrators.OneVsRest(cb.Platt(on="score")).fit(margins()[0], LABELS[Y])
 CLOSED = [name for name in FITTED if not name.startswith("pairwise")]
 every = pytest.mark.parametrize("name", FITTED)
 closed = pytest.mark.parametrize("name", CLOSED)
@@ -86,7 +86,7 @@ def nothing():
 
 
 def test_every_multiclass_calibrator_is_here():
-    kinds = {kind for kind in cb.CALIBRATORS.values() if kind.takes == "classes"}
+    kinds = {kind for kind in cb.calibrators.CALIBRATORS.values() if kind.takes == "classes"}
     assert {type(cal) for cal in FITTED.values()} == kinds
 
 
@@ -156,7 +156,7 @@ def test_a_wrong_field_is_refused_whatever_the_checksum(tmp_path, name, change, 
 
 
 def test_settings_changed_after_the_fit_are_not_saved(tmp_path):
-    cal = cb.SoftmaxTemperature().fit(PROBA, Y).set_params(eps=0.01)
+    cal = cb.calibrators.SoftmaxTemperature().fit(PROBA, Y).set_params(eps=0.01)
     with pytest.raises(cb.InputError, match="must not change after its fit"):
         cb.save(cal, tmp_path / "cal.json")
 
@@ -219,7 +219,7 @@ def test_ten_classes_in_duckdb():
         f"INSERT INTO scored SELECT unnest(?::INTEGER[]), {columns}",
         [list(range(2000)), *(column.tolist() for column in new.T)],
     )
-    for cal in (cb.Dirichlet(), cb.Spline()):
+    for cal in (cb.calibrators.Dirichlet(), cb.calibrators.Spline()):
         found = cb.to_sql(cal.fit(proba, y), columns=[("scored", f"p{j}") for j in range(10)])
         values = connection.execute(f"SELECT {', '.join(found.values())} FROM scored ORDER BY i").fetchall()
         assert np.abs(np.array(values, dtype=float) - cal(new)).max() <= 1e-12
@@ -234,13 +234,13 @@ def test_calibrators_without_sql_raise_with_a_reason():
     with pytest.raises(cb.InputError, match="column must be"):
         cb.to_sql(cb.Platt().fit([0.1, 0.9], [0, 1]))
     with pytest.raises(ValueError, match="not fitted"):
-        cb.to_sql(cb.Dirichlet(), columns=["a", "b"])
+        cb.to_sql(cb.calibrators.Dirichlet(), columns=["a", "b"])
 
 
 def test_sql_of_too_many_classes_is_refused():
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(1000), 2000)
-    cal = cb.SoftmaxTemperature().fit(proba, np.arange(2000) % 1000)
+    cal = cb.calibrators.SoftmaxTemperature().fit(proba, np.arange(2000) % 1000)
     with pytest.raises(cb.InputError, match="fewer classes"):
         cb.to_sql(cal, columns=[f"p{j}" for j in range(1000)])
 

@@ -41,8 +41,8 @@ def fit_points():
         "inverse": rg.LinearRecalibrator(against="outcome", cv=None),
         "isotonic": rg.IsotonicRecalibrator(),
         "local": rg.LocalRecalibrator(),
-        "cost": rg.CostRecalibrator(cb.LinearCost(over=1, under=4)),
-        "cost, one bin": rg.CostRecalibrator(cb.LinearCost(over=1, under=4), n_bins=1),
+        "cost": rg.CostRecalibrator(cb.costs.LinearCost(over=1, under=4)),
+        "cost, one bin": rg.CostRecalibrator(cb.costs.LinearCost(over=1, under=4), n_bins=1),
     }
 
 

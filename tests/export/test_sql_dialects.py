@@ -97,7 +97,7 @@ def test_names_and_texts_stay_what_they_are(sqlglot, dialect):
 def test_case_of_sql_server_is_nested_at_most_ten_deep(sqlglot):
     rng = np.random.default_rng(0)
     p = np.sort(rng.random(20_000))
-    cal = cb.BinningAverage(n_bins=10_000).fit(p, rng.random(20_000) < p)
+    cal = cb.calibrators.BinningAverage(n_bins=10_000).fit(p, rng.random(20_000) < p)
     text = cb.to_sql(cal, "p", dialect="sqlserver")
     depth, deepest = 0, 0
     for word in re.findall(r"\bCASE\b|\bEND\b", text):

@@ -26,12 +26,21 @@ def bodies() -> list[Any]:
         cb.Platt(),
         cb.Isotonic(),
         cb.Isotonic(strict=True),
-        cb.BinningAverage(n_bins=3),
+        cb.calibrators.BinningAverage(n_bins=3),
         cb.Beta(),
-        cb.Temperature(),
+        cb.calibrators.Temperature(),
     )
-    binary += (cb.CATS(cb.LinearCost(1, 5)), cb.PriorShift(prevalence=0.2), cb.VennAbers())
-    several = (cb.OneVsRest(cb.Platt()), cb.SoftmaxTemperature(), cb.MatrixScaling(), cb.PairwiseCoupling(cb.Platt()))
+    binary += (
+        cb.calibrators.CATS(cb.costs.LinearCost(1, 5)),
+        cb.calibrators.PriorShift(prevalence=0.2),
+        cb.calibrators.VennAbers(),
+    )
+    several = (
+        cb.calibrators.OneVsRest(cb.Platt()),
+        cb.calibrators.SoftmaxTemperature(),
+        cb.calibrators.MatrixScaling(),
+        cb.calibrators.PairwiseCoupling(cb.Platt()),
+    )
     rg, gaussian = cb.regression, cb.Gaussian(point, np.full(60, 2.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -10,9 +10,16 @@ from tests.fuzz.mutations import mutate
 
 TABLE = cb.ScoreTable.from_counts([0.0, 0.1, 0.3, 0.55, 0.8, 1.0], [3, 20, 20, 40, 30, 2], [0, 1, 8, 20, 27, 2])
 METRICS = [
-    *(cb.TCE(alpha=0.01), cb.ECE(n_bins=15), cb.ACE(), cb.ECC(cost=cb.LinearCost(1, 5)), cb.MCE(), cb.RMSCE()),
-    cb.GCE(cb.PAVA(), cb.losses.absolute_gap, cb.norms.weighted_l2),
-    cb.GCE(cb.Edges([0.0, 0.2, 1.0]), cb.losses.squared_gap, cb.norms.weighted_l1),
+    *(
+        cb.TCE(alpha=0.01),
+        cb.ECE(n_bins=15),
+        cb.metrics.ACE(),
+        cb.metrics.ECC(cost=cb.costs.LinearCost(1, 5)),
+        cb.metrics.MCE(),
+        cb.metrics.RMSCE(),
+    ),
+    cb.GCE(cb.bins.PAVA(), cb.losses.absolute_gap, cb.norms.weighted_l2),
+    cb.GCE(cb.bins.Edges([0.0, 0.2, 1.0]), cb.losses.squared_gap, cb.norms.weighted_l1),
 ]
 SPECS = [metric.spec for metric in METRICS] + [{"name": "brier"}, {"name": "smooth_ece"}, {"name": "log_odds_error"}]
 

@@ -68,7 +68,7 @@ def _use(table: cb.ScoreTable) -> None:
         return
     if table.size < 2**52:
         assert (table + table).size == 2 * table.size
-    for metric in (cb.TCE(), cb.ECE(), cb.ACE(), cb.MCE(), cb.metrics.Brier(), cb.ECC()):
+    for metric in (cb.TCE(), cb.ECE(), cb.metrics.ACE(), cb.metrics.MCE(), cb.metrics.Brier(), cb.metrics.ECC()):
         try:
             value = float(metric(table))
         except cb.InputError:

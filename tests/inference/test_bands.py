@@ -57,7 +57,7 @@ def test_the_consistency_band_of_one_score_is_binomial():
         assert (band.low[i], band.high[i]) == pytest.approx(ends, abs=1.01 / n)
 
 
-@pytest.mark.parametrize("bins", [cb.PAVA(), cb.PAVABC(), cb.Quantile(4)])
+@pytest.mark.parametrize("bins", [cb.bins.PAVA(), cb.bins.PAVABC(), cb.bins.EqualSize(4)])
 def test_the_consistency_band_is_that_of_data_binned_anew(bins, rng):
     """The same simulation row by row: draw, bin, read the rate of the bin that holds a bin's mean score."""
     p = np.round(rng.random(120), 2)
@@ -76,7 +76,7 @@ def test_the_consistency_band_is_that_of_data_binned_anew(bins, rng):
 def test_a_mean_score_that_rounding_moved_out_of_its_bin_still_finds_it():
     table = cb.ScoreTable.from_counts([0.1, 0.3], [10, 3], [1, 1])
     third = cb.ScoreTable.from_arrays([0, 1, 0] * 100, [0.1 + 0.2] * 300) + table
-    breakdown = cb.GCE(cb.Edges([0, 0.2, 1]), cb.losses.absolute_gap, cb.norms.weighted_l1)(third)
+    breakdown = cb.GCE(cb.bins.Edges([0, 0.2, 1]), cb.losses.absolute_gap, cb.norms.weighted_l1)(third)
     band = consistency_band(breakdown, n_resamples=50)
     assert band.low[1] > 0.15
 
@@ -87,7 +87,7 @@ def test_a_curve_leaves_the_cumulative_band_exactly_when_the_test_rejects(slope,
     table = cb.ScoreTable.from_arrays(rng.random(2000) < p**slope, p)
     for level in (0.5, 0.9, 0.99, 0.999999):
         reach = cumulative_band(table, confidence_level=level).high[0]
-        assert (cb.metrics.ecce_mad(table) > reach) == (cb.ecce_test(table, kind="mad").pvalue < 1 - level)
+        assert (cb.metrics.ecce_mad(table) > reach) == (cb.inference.ecce_test(table, kind="mad").pvalue < 1 - level)
 
 
 def test_the_cumulative_band_of_weights_that_are_all_one_is_that_of_counts(rng):

@@ -31,7 +31,7 @@ def test_em_equals_the_iteration_of_saerens(rate):
     _, new = drawn(1, rate)
     found = estimate_event_rate(y, p, new_scores=new, recalibrate=False)
     assert found.value == pytest.approx(expectation_maximisation(new, y.mean()), abs=1e-6)
-    line = cb.slope_intercept(y, p)
+    line = cb.metrics.slope_intercept(y, p)
     moved = expit(line.intercept + line.slope * np.log(new / (1 - new)))
     again = estimate_event_rate(y, p, new_scores=new)
     assert again.value == pytest.approx(expectation_maximisation(moved, y.mean()), abs=1e-6)
@@ -81,12 +81,12 @@ def test_prior_shift_is_fed_by_the_estimate():
     y, p = drawn(0, 0.2)
     truth, new = drawn(1, 0.5)
     with pytest.warns(cb.CalibrantWarning, match="reference rows are miscalibrated"):
-        shift = cb.PriorShift.from_scores(y, p, new_scores=new)
+        shift = cb.calibrators.PriorShift.from_scores(y, p, new_scores=new)
     rate = shift.event_rate_
-    plain = cb.PriorShift(prevalence=rate.value, trained_prevalence=y.mean()).fit(p, y)
+    plain = cb.calibrators.PriorShift(prevalence=rate.value, trained_prevalence=y.mean()).fit(p, y)
     assert shift(new) == pytest.approx(plain(new), abs=1e-15)
     calibrated = cb.Platt().fit(p, y)
-    assert cb.PriorShift.from_scores(y, calibrated(p), new_scores=calibrated(new))(
+    assert cb.calibrators.PriorShift.from_scores(y, calibrated(p), new_scores=calibrated(new))(
         calibrated(new)
     ).mean() == pytest.approx(truth.mean(), abs=0.03)
 
@@ -94,7 +94,7 @@ def test_prior_shift_is_fed_by_the_estimate():
 def test_prior_shift_warns_if_the_assumption_fails():
     y, p = drawn(0, 0.2)
     with pytest.warns(cb.CalibrantWarning, match="have changed"):
-        cb.PriorShift.from_scores(y, p, new_scores=drawn(1, 0.4, lower=1.0)[1])
+        cb.calibrators.PriorShift.from_scores(y, p, new_scores=drawn(1, 0.4, lower=1.0)[1])
 
 
 def test_rows_and_tables_give_identical_results():
@@ -135,7 +135,7 @@ def test_miscalibrated_reference_scores_are_noted_and_warned_of():
     rate = estimate_event_rate(y, expit(x), new_scores=expit(new))
     assert rate.miscalibrated_reference
     with pytest.warns(cb.CalibrantWarning, match=r"miscalibrated: mean score 49\.6 %.* Calibrate them first"):
-        cb.PriorShift.from_scores(y, expit(x), new_scores=expit(new))
+        cb.calibrators.PriorShift.from_scores(y, expit(x), new_scores=expit(new))
     assert not estimate_event_rate(y, expit(x - 2.2), new_scores=expit(new - 2.2)).miscalibrated_reference
 
 
@@ -145,7 +145,7 @@ def test_an_estimate_at_an_end_is_an_error_that_names_it():
     p = expit(rng.normal(-2.5 + 2 * y, 1))
     lost = pytest.raises(cb.InputError, match="strictly between 0 and 1; got 0, with the interval 0 to")
     with lost, pytest.warns(cb.CalibrantWarning):
-        cb.PriorShift.from_scores(y, p, new_scores=np.full(2_000, 1e-4))
+        cb.calibrators.PriorShift.from_scores(y, p, new_scores=np.full(2_000, 1e-4))
 
 
 def test_a_check_that_is_not_possible_says_so():
@@ -155,4 +155,4 @@ def test_a_check_that_is_not_possible_says_so():
     rate = estimate_event_rate(y, p, new_scores=p)
     assert "check of the assumption: not possible, too few rows" in repr(rate)
     with pytest.warns(cb.CalibrantWarning, match="cannot be checked"):
-        cb.PriorShift.from_scores(y, p, new_scores=p)
+        cb.calibrators.PriorShift.from_scores(y, p, new_scores=p)

@@ -54,7 +54,7 @@ def test_metrics_of_many_rows_are_those_of_exact_arithmetic():
 
 @pytest.mark.parametrize("factor", FACTORS)
 def test_statistics_of_many_rows_are_those_of_exact_arithmetic(factor):
-    given, groups = table(factor), cb.EqualWidth(10)
+    given, groups = table(factor), cb.bins.EqualWidth(10)
     start = groups(given).start.tolist()
     h = Fraction(0)
     for first, end in zip(start, [*start[1:], len(SCORE)], strict=True):
@@ -62,17 +62,19 @@ def test_statistics_of_many_rows_are_those_of_exact_arithmetic(factor):
         n, k = (factor * sum(column[i] for i in rows) for column in (N, K))
         expected = factor * sum(N[i] * EXACT[i] for i in rows)
         h += (k - expected) ** 2 / (expected * (1 - expected / n))
-    found = cb.hosmer_lemeshow(given, bins=groups)
+    found = cb.inference.hosmer_lemeshow(given, bins=groups)
     assert found.statistic == pytest.approx(float(h), rel=1e-9)
     assert found.pvalue == pytest.approx(float(chdtrc(len(start), float(h))), rel=1e-6, abs=1e-300)
     top = sum((k - n * p) * (1 - 2 * p) for p, n, k in zip(EXACT, N, K, strict=True)) * factor
     spread = sum(n * (1 - 2 * p) ** 2 * p * (1 - p) for p, n in zip(EXACT, N, strict=True)) * factor
     z = float(top) / float(spread) ** 0.5
-    assert cb.spiegelhalter(given).statistic == pytest.approx(z, rel=1e-9)
-    assert cb.spiegelhalter(given).pvalue == pytest.approx(2 * float(ndtr(-abs(z))), rel=1e-6, abs=1e-300)
-    assert cb.ecce_test(given).statistic == pytest.approx(cb.ecce_test(table(1)).statistic * factor**0.5, rel=1e-9)
-    one = cb.slope_intercept_test(table(1)).statistic
-    assert cb.slope_intercept_test(given).statistic == pytest.approx(one * factor, rel=1e-6)
+    assert cb.inference.spiegelhalter(given).statistic == pytest.approx(z, rel=1e-9)
+    assert cb.inference.spiegelhalter(given).pvalue == pytest.approx(2 * float(ndtr(-abs(z))), rel=1e-6, abs=1e-300)
+    assert cb.inference.ecce_test(given).statistic == pytest.approx(
+        cb.inference.ecce_test(table(1)).statistic * factor**0.5, rel=1e-9
+    )
+    one = cb.inference.slope_intercept_test(table(1)).statistic
+    assert cb.inference.slope_intercept_test(given).statistic == pytest.approx(one * factor, rel=1e-6)
 
 
 @pytest.mark.parametrize("rows", [2 * 10**9, 3 * 10**9, 4 * 10**9, 10**10, 10**12, 2**49])
@@ -84,7 +86,7 @@ def test_hosmer_and_lemeshow_reject_five_percent_of_calibrated_tables_of_any_siz
     for _ in range(200):
         k = np.rint(rows * score + rng.normal(size=10) * np.sqrt(rows * score * (1 - score))).astype(np.int64)
         counted = cb.ScoreTable.from_counts(score, np.full(10, rows), k)
-        pvalues.append(cb.hosmer_lemeshow(counted).pvalue)
+        pvalues.append(cb.inference.hosmer_lemeshow(counted).pvalue)
     assert 0.01 < np.mean(np.array(pvalues) <= 0.05) < 0.1
     assert 0.4 < np.mean(pvalues) < 0.6
 
@@ -93,7 +95,7 @@ def test_hosmer_and_lemeshow_reject_five_percent_of_calibrated_tables_of_any_siz
 def test_calibrators_of_many_rows_converge(name):
     pytest.importorskip("sklearn")
     places = [0.05, 0.3, 0.5, 0.77, 0.95]
-    found = [cb.CALIBRATORS[name]().fit(table(factor))(places) for factor in FACTORS[2:]]
+    found = [cb.calibrators.CALIBRATORS[name]().fit(table(factor))(places) for factor in FACTORS[2:]]
     for each in found[1:]:
         np.testing.assert_allclose(each, found[0], rtol=1e-5)
 
@@ -168,7 +170,7 @@ def test_the_bias_implies_an_event_rate_between_0_and_1(rows):
 def test_the_range_of_signed_gaps_follows_from_declared_properties():
     """A mean of signed gaps over any bins is the bias; squares of gaps and largest gaps are not."""
     table = cb.ScoreTable.from_arrays([0, 1, 0, 0], [0.1, 0.3, 0.2, 0.2])
-    own = cb.GCE(cb.Quantile(2), cb.losses.signed_gap, cb.norms.weighted_mean)
+    own = cb.GCE(cb.bins.EqualSize(2), cb.losses.signed_gap, cb.norms.weighted_mean)
     assert own.range_of(table) == METRICS["bias"]().range_of(table) == pytest.approx((-0.8, 0.2))
-    largest = cb.GCE(cb.Quantile(2), cb.losses.signed_gap, cb.norms.sup)
+    largest = cb.GCE(cb.bins.EqualSize(2), cb.losses.signed_gap, cb.norms.sup)
     assert largest.range_of(table) == pytest.approx((0, 0.9))

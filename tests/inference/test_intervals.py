@@ -167,7 +167,7 @@ def test_an_anchored_interval_by_hand():
 def test_a_triangle_interval_by_hand():
     """The value less the upper quantile of the noise; of squared gaps on the scale of their roots."""
     boot, null = np.linspace(0.3, 0.5, 201), np.linspace(0.0, 0.2, 201)
-    assert limits(cb.MCE(), 0.4, boot, null) == pytest.approx((0.4 - 0.195, 0.4 + SAFETY * 0.095))
+    assert limits(cb.metrics.MCE(), 0.4, boot, null) == pytest.approx((0.4 - 0.195, 0.4 + SAFETY * 0.095))
     squared = limits(cb.METRICS["mcb"](), 0.16, boot**2, null**2)
     assert squared == pytest.approx(((0.4 - 0.195) ** 2, (0.4 + SAFETY * 0.095) ** 2))
 
@@ -176,7 +176,7 @@ def test_outcomes_that_vary_more_than_expected_lower_the_lower_limit():
     """Half of the rows have the event, a tenth was predicted: the noise has sqrt(0.41 / 0.09) times the deviation."""
     low_scores = cb.ScoreTable.from_counts([0.1], [100_000], [50_000])
     boot, null = np.full(99, 0.4), np.full(99, 0.05)
-    low, _ = limits(cb.MCE(), 0.4, boot, null, low_scores)
+    low, _ = limits(cb.metrics.MCE(), 0.4, boot, null, low_scores)
     assert low == pytest.approx(0.4 - 0.05 * np.sqrt((0.5 * 0.81 + 0.5 * 0.01) / 0.09))
 
 
@@ -208,9 +208,9 @@ def test_pure_bins_widen_the_limit():
     limit = binomtest(0, 10).proportion_ci(0.95).high  # two-sided 95 %: a tail of 0.025
     for metric, hidden in (
         (cb.ECE(), 2 * limit / 3),
-        (cb.RMSCE(), limit * np.sqrt(2 / 3)),
-        (cb.MCE(), limit),
-        (cb.ECC(cb.LinearCost(over=1, under=5)), 6 * limit / 3),
+        (cb.metrics.RMSCE(), limit * np.sqrt(2 / 3)),
+        (cb.metrics.MCE(), limit),
+        (cb.metrics.ECC(cb.costs.LinearCost(over=1, under=5)), 6 * limit / 3),
     ):
         assert limits(metric, plain, [plain] * 99, [0.0] * 99, table)[1] == pytest.approx(plain + hidden)
 
@@ -233,8 +233,8 @@ def test_one_class_does_not_prove_its_rate(name):
 
 def test_a_degenerate_bootstrap_shows_neither_deviation_nor_equivalence():
     for y, p in (([0], [0.001]), ([0] * 100, [0.0001] * 100), ([0, 1], [0, 1])):
-        assert not cb.equivalence(cb.ACE(), y, p, margin=0.01, random_state=0).within
-    assert cb.equivalence(cb.ACE(), [0] * 1000, [0.0001] * 1000, margin=0.01, random_state=0).within
+        assert not cb.equivalence(cb.metrics.ACE(), y, p, margin=0.01, random_state=0).within
+    assert cb.equivalence(cb.metrics.ACE(), [0] * 1000, [0.0001] * 1000, margin=0.01, random_state=0).within
 
 
 def test_a_centred_interval_by_hand():
@@ -258,7 +258,8 @@ def test_p_values_by_hand():
 
 
 @pytest.mark.parametrize(
-    "metric", [cb.ECE(), cb.MCE(), cb.TCE(), cb.metrics.Bias(), cb.METRICS["debiased_sce"](), cb.METRICS["mcb"]()]
+    "metric",
+    [cb.ECE(), cb.metrics.MCE(), cb.TCE(), cb.metrics.Bias(), cb.METRICS["debiased_sce"](), cb.METRICS["mcb"]()],
 )
 def test_within_the_margin_is_an_upper_limit_below_it(metric):
     data = table(3000, power=1.05)
@@ -278,7 +279,7 @@ def test_equivalence_of_a_bias_looks_at_both_sides():
 
 @pytest.mark.slow
 def test_p_values_of_calibrated_models_are_uniform():
-    found = [cb.null(cb.ACE(), table(200, seed=s), n_resamples=39, random_state=s).pvalue for s in range(300)]
+    found = [cb.null(cb.metrics.ACE(), table(200, seed=s), n_resamples=39, random_state=s).pvalue for s in range(300)]
     assert np.mean(np.array(found) <= 0.25) == pytest.approx(0.25, abs=0.08)
     assert np.mean(np.array(found) <= 0.75) == pytest.approx(0.75, abs=0.08)
 
@@ -356,7 +357,7 @@ mine.measures_gaps = True
 mine.needs_sums_only = True
 
 
-@pytest.mark.parametrize("bins", [cb.Quantile(10), cb.EqualWidth(10)])
+@pytest.mark.parametrize("bins", [cb.bins.EqualSize(10), cb.bins.EqualWidth(10)])
 def test_a_loss_with_the_same_properties_gets_the_same_inference(bins):
     data = table(1500, power=1.1)
     ours = cb.GCE(bins, cb.losses.absolute_gap, cb.norms.weighted_l1)
@@ -383,28 +384,28 @@ def test_a_declared_method_and_range_are_used():
         def __call__(self, partition):
             return mine(partition) ** 3
 
-    metric = cb.GCE(cb.Quantile(5), Cubed(), cb.norms.weighted_l1)
+    metric = cb.GCE(cb.bins.EqualSize(5), Cubed(), cb.norms.weighted_l1)
     found = cb.interval(metric, table(200), n_resamples=50, random_state=0)
     assert found.method == "triangle"
     assert found.high == max(0.001, found.value)
 
 
 def test_a_loss_that_declares_nothing_gets_the_defaults():
-    metric = cb.GCE(cb.Quantile(10), lambda partition: 1.0 * mine(partition), cb.norms.weighted_l1)
+    metric = cb.GCE(cb.bins.EqualSize(10), lambda partition: 1.0 * mine(partition), cb.norms.weighted_l1)
     assert (metric.measures_gaps, metric.needs_sums_only, metric.interval_method) == (False, False, "symmetric")
     assert cb.null(metric, table(100), n_resamples=20, random_state=0).alternative == "two-sided"
     data = table(500)
     found = cb.interval(metric, data, n_resamples=99, random_state=0)
-    anchored = cb.interval(cb.ACE(), data, n_resamples=99, random_state=0)
+    anchored = cb.interval(cb.metrics.ACE(), data, n_resamples=99, random_state=0)
     assert found.high >= anchored.high
 
 
 def test_signed_losses_measure_gaps_under_norms_of_absolute_values():
     signed = cb.losses.signed_gap
-    assert cb.GCE(cb.Quantile(5), signed, cb.norms.sup).measures_gaps
-    assert cb.GCE(cb.Quantile(5), signed, cb.norms.Lp(3)).measures_gaps
+    assert cb.GCE(cb.bins.EqualSize(5), signed, cb.norms.sup).measures_gaps
+    assert cb.GCE(cb.bins.EqualSize(5), signed, cb.norms.Lp(3)).measures_gaps
     assert not cb.metrics.Bias().measures_gaps
-    assert cb.GCE(cb.Quantile(5), signed, cb.norms.weighted_l1).range == (0, 1)
+    assert cb.GCE(cb.bins.EqualSize(5), signed, cb.norms.weighted_l1).range == (0, 1)
 
 
 def test_a_metric_that_declares_no_null_has_none():
@@ -414,7 +415,7 @@ def test_a_metric_that_declares_no_null_has_none():
         def __call__(self, partition):
             return partition.rate
 
-    metric = cb.GCE(cb.Quantile(5), Costs(), cb.norms.weighted_mean, name="costs")
+    metric = cb.GCE(cb.bins.EqualSize(5), Costs(), cb.norms.weighted_mean, name="costs")
     assert cb.interval(metric, table(50), n_resamples=20, random_state=0).value == metric(table(50)).value
     with pytest.raises(cb.InputError, match="metric must have a null distribution; got costs"):
         cb.null(metric, table(50), n_resamples=20)
@@ -428,7 +429,7 @@ def test_an_unknown_method_is_named():
             return partition.rate
 
     with pytest.raises(cb.InputError, match=r"interval_method must be one of inversion, anchored.*got 'magic'"):
-        cb.interval(cb.GCE(cb.Quantile(5), Odd(), cb.norms.weighted_l1), table(50), n_resamples=20)
+        cb.interval(cb.GCE(cb.bins.EqualSize(5), Odd(), cb.norms.weighted_l1), table(50), n_resamples=20)
 
 
 # Refusals
@@ -465,7 +466,9 @@ def test_a_metric_without_a_valid_interval_refuses_one(name, data, message):
 
 
 def test_an_evaluation_keeps_the_value_and_the_null_of_a_metric_without_an_interval():
-    found = cb.evaluate(table(300), metrics={"calloss": cb.METRICS["calloss"](), "ACE": cb.ACE()}, n_resamples=50)
+    found = cb.evaluate(
+        table(300), metrics={"calloss": cb.METRICS["calloss"](), "ACE": cb.metrics.ACE()}, n_resamples=50
+    )
     line = found["calloss"]
     assert line.interval.method == "none"
     assert np.isnan([line.interval.low, line.interval.high]).all()
@@ -500,7 +503,7 @@ def test_intervals_of_calibrated_models_contain_0_with_clusters_and_weights():
     for seed in range(60):
         for option, sample in (("cluster", clustered), ("sample_weight", thinned)):
             y, p, column = sample(np.random.default_rng(seed))
-            found = cb.interval(cb.ACE(), y, p, n_resamples=99, random_state=seed, **{option: column})
+            found = cb.interval(cb.metrics.ACE(), y, p, n_resamples=99, random_state=seed, **{option: column})
             excluded[option] += found.low > 0
     assert max(excluded.values()) <= 5  # 2.5 % are expected
 
@@ -510,8 +513,11 @@ def test_p_values_of_clustered_calibrated_models_are_uniform():
     found = []
     for seed in range(80):
         y, p, cluster = clustered(np.random.default_rng(seed), 60, 10)
-        found.append(cb.null(cb.ACE(), y, p, cluster=cluster, n_resamples=39, random_state=seed).pvalue)
-        assert cb.consistency(cb.ACE(), y, p, cluster=cluster, n_resamples=39, random_state=seed).pvalue == found[-1]
+        found.append(cb.null(cb.metrics.ACE(), y, p, cluster=cluster, n_resamples=39, random_state=seed).pvalue)
+        assert (
+            cb.consistency(cb.metrics.ACE(), y, p, cluster=cluster, n_resamples=39, random_state=seed).pvalue
+            == found[-1]
+        )
     assert np.mean(np.array(found) <= 0.1) <= 0.2
     assert np.mean(np.array(found) <= 0.5) == pytest.approx(0.5, abs=0.18)
 
@@ -522,9 +528,9 @@ def test_fewer_than_ten_clusters_are_refused():
     message = "cluster must have at least 10 distinct values for inference; got 7"
     for function in (cb.interval, cb.null, cb.consistency):
         with pytest.raises(cb.InputError, match=message):
-            function(cb.ACE(), y, p, cluster=cluster)
+            function(cb.metrics.ACE(), y, p, cluster=cluster)
     with pytest.raises(cb.InputError, match=message):
-        cb.equivalence(cb.ACE(), y, p, cluster=cluster, margin=0.1)
+        cb.equivalence(cb.metrics.ACE(), y, p, cluster=cluster, margin=0.1)
 
 
 def test_few_clusters_widen_limits_at_least_by_students_quantile():

@@ -24,9 +24,9 @@ def evaluation():
 def test_levels_are_those_of_their_functions(evaluation):
     y, p = simulated(slope=0.6)
     levels = evaluation.details.levels
-    assert levels.mean.value == pytest.approx(cb.oe_ratio(y, p))
+    assert levels.mean.value == pytest.approx(cb.metrics.oe_ratio(y, p))
     slope = next(each for each in levels.weak if each.name == "calibration slope")
-    assert slope.value == pytest.approx(cb.slope_intercept(y, p).slope)
+    assert slope.value == pytest.approx(cb.metrics.slope_intercept(y, p).slope)
     curve = calibration_curve(y, p)
     assert levels.moderate.estimate == pytest.approx(curve.estimate)
     assert levels.contains_diagonal is curve.contains_diagonal is False

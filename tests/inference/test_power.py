@@ -25,7 +25,7 @@ def power(n, rate, true, alpha):
     st.integers(1, 60), st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 0.92, 1.0]), st.sampled_from([0.01, 0.05, 0.2, 0.6])
 )
 def test_deviations_are_those_at_which_power_is_reached(n, rate, alpha):
-    found = cb.detectable(n, rate, alpha=alpha, power=0.8)
+    found = cb.inference.detectable(n, rate, alpha=alpha, power=0.8)
     for sign, deviation, end in ((1, found.above, 1.0), (-1, found.below, 0.0)):
         if deviation == 0:
             assert power(n, rate, rate, alpha) >= 0.8
@@ -40,11 +40,11 @@ def test_deviations_are_those_at_which_power_is_reached(n, rate, alpha):
 
 def test_a_border_case_of_power():
     """With alpha so large that the test rejects right predictions often enough, no deviation is needed."""
-    assert cb.detectable(30, 0.5, alpha=0.9, power=0.1).above == 0
+    assert cb.inference.detectable(30, 0.5, alpha=0.9, power=0.1).above == 0
 
 
 def test_more_rows_detect_less():
-    above = [cb.detectable(n, 0.3).above for n in (100, 1_000, 10_000, 1_000_000)]
+    above = [cb.inference.detectable(n, 0.3).above for n in (100, 1_000, 10_000, 1_000_000)]
     assert above == sorted(above, reverse=True)
     assert above[3] == pytest.approx(2.8 * np.sqrt(0.21 / 1e6), rel=0.01)
 
@@ -61,7 +61,7 @@ def test_more_rows_detect_less():
 )
 def test_bad_arguments_are_named(arguments, options, message):
     with pytest.raises(cb.InputError, match=message):
-        cb.detectable(*arguments, **options)
+        cb.inference.detectable(*arguments, **options)
 
 
 def test_the_information_needed_has_the_planned_power():

@@ -127,7 +127,7 @@ def plan_of(table, n_bins=7):
     size = int(table.size)
     score = table.score
     return _kernels.Plan(
-        [cb.EqualWidth(n_bins)(table).start, np.zeros(1, dtype=np.int64)],
+        [cb.bins.EqualWidth(n_bins)(table).start, np.zeros(1, dtype=np.int64)],
         [n_bins, 3],
         [
             _kernels.TestedBlocks(size // 20, max(1, size // 5), 0.05),
@@ -199,16 +199,16 @@ def positive_part(values, sizes):
     return np.sum(np.maximum(values, 0) * sizes, axis=-1) / np.sum(sizes, axis=-1)
 
 
-class OwnQuantile(cb.Quantile):
-    """Bins of a class that is derived from `Quantile`."""
+class OwnQuantile(cb.bins.EqualSize):
+    """Bins of a class that is derived from `EqualSize`."""
 
 
 @pytest.mark.parametrize(
     "metric",
     [
-        cb.GCE(cb.EqualWidth(10), Tolerant(), weighted_l1),
-        cb.GCE(cb.EqualWidth(10), signed_gap, positive_part),
-        cb.GCE(cb.Quantile(10), signed_gap, weighted_l1),
+        cb.GCE(cb.bins.EqualWidth(10), Tolerant(), weighted_l1),
+        cb.GCE(cb.bins.EqualWidth(10), signed_gap, positive_part),
+        cb.GCE(cb.bins.EqualSize(10), signed_gap, weighted_l1),
         cb.GCE(OwnQuantile(5), absolute_gap, weighted_l1),
     ],
     ids=["own setting", "own norm", "signed gaps under a norm of absolute values", "derived bins"],
@@ -222,7 +222,11 @@ def test_the_kernel_computes_only_the_gaps_that_are_declared(metric):
 
 def test_sums_that_need_much_memory_are_not_started_ahead():
     """Several groups wait for their turn, each with the sums of all replicates."""
-    for metric, is_started in ((cb.ECE(n_bins=1000), True), (cb.RMSCE(), True), (cb.RMSCE(n_bins=1000), False)):
+    for metric, is_started in (
+        (cb.ECE(n_bins=1000), True),
+        (cb.metrics.RMSCE(), True),
+        (cb.metrics.RMSCE(n_bins=1000), False),
+    ):
         submitted = []
         found = TableReplicates(UNTIED, [metric])
         found.start(lambda work, submitted=submitted: submitted.append(work), n_resamples=499, seed=SeedSequence(0))
@@ -236,7 +240,7 @@ def test_a_loss_that_declares_no_gap_has_the_same_replicates():
     def own(partition):
         return np.abs(partition.mean_score - partition.rate)
 
-    for bins in (cb.EqualWidth(10), cb.Quantile(10)):
+    for bins in (cb.bins.EqualWidth(10), cb.bins.EqualSize(10)):
         metrics = [cb.GCE(bins, loss, weighted_l1) for loss in (absolute_gap, own)]
         for table in (UNTIED, COARSE):
             found = TableReplicates(table, metrics)
@@ -308,20 +312,20 @@ METRICS = [
     cb.METRICS["bias"](),
     cb.ECE(),
     cb.ECE(n_bins=4),
-    cb.ACE(),
-    cb.ACE(n_bins=3),
-    cb.MCE(),
-    cb.RMSCE(),
+    cb.metrics.ACE(),
+    cb.metrics.ACE(n_bins=3),
+    cb.metrics.MCE(),
+    cb.metrics.RMSCE(),
     cb.TCE(),
-    cb.TCE(alpha=0.2, bins=cb.PAVABC(n_min=3, n_max=9)),
-    cb.TCE(bins=cb.PAVA()),
-    cb.TCE(bins=cb.EqualWidth(5)),
-    cb.GCE(cb.PAVABC(), cb.losses.RejectionRate(), sup),
-    cb.ECC(cb.LinearCost(under=3)),
-    cb.Brier(),
+    cb.TCE(alpha=0.2, bins=cb.bins.PAVABC(n_min=3, n_max=9)),
+    cb.TCE(bins=cb.bins.PAVA()),
+    cb.TCE(bins=cb.bins.EqualWidth(5)),
+    cb.GCE(cb.bins.PAVABC(), cb.losses.RejectionRate(), sup),
+    cb.metrics.ECC(cb.costs.LinearCost(under=3)),
+    cb.metrics.Brier(),
     cb.METRICS["log_loss"](),
     cb.METRICS["auc"](),
-    cb.GCE(cb.EqualWidth(3), max_distance, sup),
+    cb.GCE(cb.bins.EqualWidth(3), max_distance, sup),
 ]
 UNTIED = cb.ScoreTable.from_arrays(np.random.default_rng(6).random(500) < 0.4, np.random.default_rng(5).random(500))
 COARSE = cb.ScoreTable.from_arrays(
@@ -345,7 +349,7 @@ def test_tables_of_any_number_of_rows_have_replicates():
     for size in (10**6, 10**10, 10**15):
         n = np.full(3, size)
         table = cb.ScoreTable.from_counts(score, n, np.rint(n * score).astype(np.int64))
-        found = TableReplicates(table, [cb.ECE(), cb.ACE(), cb.Brier()])
+        found = TableReplicates(table, [cb.ECE(), cb.metrics.ACE(), cb.metrics.Brier()])
         for values in (found.bootstrap(Streams(5, 0, 50)), found.null(Streams(5, 0, 50))):
             assert values[:, 2] == pytest.approx(np.mean(score * (1 - score)), abs=5 / np.sqrt(size))
             assert (values[:, 0] > 0).all()
@@ -490,13 +494,13 @@ def test_metrics_of_replicates_agree_on_both_kernels():
 def test_metrics_with_equal_bins_share_them():
     calls = []
 
-    class Counting(cb.Quantile):
+    class Counting(cb.bins.EqualSize):
         def __call__(self, table):
             calls.append(1)
             return super().__call__(table)
 
     table = cb.ScoreTable.from_counts([0.1, 0.5], [5, 5], [1, 2])
-    metrics = [cb.ACE(bins=Counting(2)), cb.MCE(bins=Counting(2)), cb.METRICS["auc"]()]
+    metrics = [cb.metrics.ACE(bins=Counting(2)), cb.metrics.MCE(bins=Counting(2)), cb.METRICS["auc"]()]
     assert metric_values(metrics, table) == [m.value(table) for m in metrics]
     assert len(calls) == 1 + 2
 

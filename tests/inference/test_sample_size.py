@@ -181,8 +181,8 @@ def test_planned_widths_are_reached():
     found = {name: [] for name in plan}
     measures = {
         "O/E": lambda y, p: np.log(y.sum() / p.sum()),
-        "calibration slope": lambda y, p: cb.slope_intercept(y, p).slope,
-        "AUC": cb.auc,
+        "calibration slope": lambda y, p: cb.metrics.slope_intercept(y, p).slope,
+        "AUC": cb.metrics.auc,
         "net benefit": lambda y, p: np.mean((p >= 0.15) * (y - (1 - y) * 0.15 / 0.85)) / y.mean(),
     }
     for name, rows in plan.items():

@@ -42,20 +42,20 @@ METRICS = [
     cb.METRICS["bias"](),
     cb.ECE(),
     cb.ECE(n_bins=4),
-    cb.ACE(),
-    cb.ACE(n_bins=3),
-    cb.MCE(),
+    cb.metrics.ACE(),
+    cb.metrics.ACE(n_bins=3),
+    cb.metrics.MCE(),
     cb.TCE(),
-    cb.TCE(alpha=0.2, bins=cb.PAVABC(n_min=30, n_max=90)),
-    cb.TCE(bins=cb.PAVABC.consistent()),
-    cb.TCE(bins=cb.PAVABC(n_max=70)),
-    cb.TCE(bins=cb.PAVA()),
-    cb.TCE(bins=cb.EqualWidth(5)),
-    cb.ECC(cb.LinearCost(under=3)),
-    cb.Brier(),
+    cb.TCE(alpha=0.2, bins=cb.bins.PAVABC(n_min=30, n_max=90)),
+    cb.TCE(bins=cb.bins.PAVABC.consistent()),
+    cb.TCE(bins=cb.bins.PAVABC(n_max=70)),
+    cb.TCE(bins=cb.bins.PAVA()),
+    cb.TCE(bins=cb.bins.EqualWidth(5)),
+    cb.metrics.ECC(cb.costs.LinearCost(under=3)),
+    cb.metrics.Brier(),
     cb.METRICS["log_loss"](),
     cb.METRICS["auc"](),
-    cb.GCE(cb.EqualWidth(3), max_distance, sup),
+    cb.GCE(cb.bins.EqualWidth(3), max_distance, sup),
 ]
 
 
@@ -117,7 +117,15 @@ def test_the_null_of_the_log_loss_has_the_entropy_of_the_scores_as_mean(kind):
 
 def test_the_scale_of_weights_does_not_matter():
     y, p, weight, _ = rows()
-    kept = [cb.ECE(), cb.ACE(), cb.MCE(), cb.TCE(), cb.TCE(bins=cb.PAVA()), cb.Brier(), cb.METRICS["log_loss"]()]
+    kept = [
+        cb.ECE(),
+        cb.metrics.ACE(),
+        cb.metrics.MCE(),
+        cb.TCE(),
+        cb.TCE(bins=cb.bins.PAVA()),
+        cb.metrics.Brier(),
+        cb.METRICS["log_loss"](),
+    ]
     values = [read(y, p, None, {"sample_weight": scale * weight}).bootstrap(kept)(STREAMS) for scale in (1.0, 2.0**-12)]
     assert values[0] == pytest.approx(values[1], rel=1e-9, abs=1e-12)
 
@@ -149,14 +157,14 @@ def test_very_many_weighted_rows_of_a_score_are_drawn_one_replicate_at_a_time():
     k = n * [0.1, 0.5, 0.9]
     table = cb.ScoreTable(np.array([0.1, 0.5, 0.9]), n, k, n, k)
     assert not PoissonRows(table).is_drawn_by_kernel
-    values = TableSample(table).bootstrap([cb.ECE(), cb.Brier()])(STREAMS)
-    wanted = [metric_values([cb.ECE(), cb.Brier()], bootstrap_sampler(table)(stream)) for stream in STREAMS]
+    values = TableSample(table).bootstrap([cb.ECE(), cb.metrics.Brier()])(STREAMS)
+    wanted = [metric_values([cb.ECE(), cb.metrics.Brier()], bootstrap_sampler(table)(stream)) for stream in STREAMS]
     assert values == pytest.approx(np.array(wanted))
 
 
 def test_a_replicate_without_rows_counts_as_the_table():
     table = cb.ScoreTable.from_arrays([1], [0.7], sample_weight=[2.0])
-    values = TableSample(table).bootstrap([cb.Brier(), cb.ECE()])(Streams(5, 0, 30))
+    values = TableSample(table).bootstrap([cb.metrics.Brier(), cb.ECE()])(Streams(5, 0, 30))
     assert values[:, 0] == pytest.approx(np.full(30, 0.09))
     assert values[:, 1] == pytest.approx(np.full(30, 0.3))
 
@@ -232,7 +240,10 @@ def test_replicates_are_identical_for_any_number_of_threads(kind, monkeypatch):
     for cores in (1, 3):
         monkeypatch.setattr(resampling, "thread_count", lambda rows, work, cores=cores: cores)
         each = resample_metrics(
-            [cb.ECE(), cb.ACE(), cb.TCE(), cb.Brier()], sample(kind), seed=SeedSequence(1), n_resamples=40
+            [cb.ECE(), cb.metrics.ACE(), cb.TCE(), cb.metrics.Brier()],
+            sample(kind),
+            seed=SeedSequence(1),
+            n_resamples=40,
         )
         found.append(b"".join(part.bootstrap.tobytes() + part.null.tobytes() for part in each))
     assert found[0] == found[1]
@@ -262,7 +273,7 @@ def test_many_rows_of_a_score_in_one_cluster_are_counted():
     p = np.repeat(np.linspace(0.1, 0.9, 12), 200)
     y = (np.random.default_rng(0).random(p.size) < p).astype(int)
     found = read(y, p, np.repeat(np.arange(24), 100), {})
-    metrics = [cb.ECE(), cb.Brier(), cb.TCE()]
+    metrics = [cb.ECE(), cb.metrics.Brier(), cb.TCE()]
     wanted = [metric_values(metrics, found.rows(stream)[0]) for stream in STREAMS]
     assert found.bootstrap(metrics)(STREAMS) == pytest.approx(np.array(wanted))
 
@@ -301,7 +312,7 @@ def test_draws_are_those_of_single_replicates(size):
 def test_a_model_is_measured_on_the_rows_that_were_drawn(digits):
     """By hand: repeat the rows, in the order of the first table, and build the table of each model."""
     y, models = several(400, digits=digits)
-    metrics = [cb.Brier(), cb.ECE(), cb.ACE(), cb.TCE()]
+    metrics = [cb.metrics.Brier(), cb.ECE(), cb.metrics.ACE(), cb.TCE()]
     paired, tables = PairedRows.read(y, models)
     first = np.lexsort((np.arange(y.size), 1 - y, models["a"]))
     found = SharedDraws(paired, metrics)(Streams(7, 3, 5)).reshape(5, 3, 4)
@@ -321,7 +332,7 @@ def test_sums_of_gathered_draws_agree_on_both_kernels():
     for p in (models["a"], models["a"].round(3), np.where(models["a"] < 0.1, 0.0, models["a"])):
         table = cb.ScoreTable.from_arrays(y, p)
         plan = _kernels.Plan(
-            [cb.EqualWidth(7)(table).start],
+            [cb.bins.EqualWidth(7)(table).start],
             [5],
             [_kernels.TestedBlocks(300, 1200, 0.05)],
             [(table.score**2, 1 - 2 * table.score)],
@@ -354,14 +365,14 @@ def test_paired_replicates_are_identical_for_any_number_of_threads(monkeypatch):
     found = []
     for cores in (1, 3):
         monkeypatch.setattr(resampling, "thread_count", lambda rows, work, cores=cores: cores)
-        found.append(paired_replicates(paired, [cb.Brier(), cb.TCE()], n_resamples=40, seed=SeedSequence(1)))
+        found.append(paired_replicates(paired, [cb.metrics.Brier(), cb.TCE()], n_resamples=40, seed=SeedSequence(1)))
     assert found[0].tobytes() == found[1].tobytes()
 
 
 def test_a_rising_function_of_the_scores_has_the_order_of_the_first_table():
     y, models = several(5000)
     paired, _ = PairedRows.read(y, {"a": models["a"], "b": models["a"] ** 2})
-    draws = SharedDraws(paired, [cb.Brier(), cb.ACE(), cb.TCE()])
+    draws = SharedDraws(paired, [cb.metrics.Brier(), cb.metrics.ACE(), cb.TCE()])
     assert draws.orders == [None, None]
     assert draws.alike == [[0, 1]]
     found = draws(Streams(7, 3, 5))
@@ -380,7 +391,7 @@ def test_models_that_order_the_rows_alike_are_measured_together(digits):
     y, models = several(3000, digits=digits)
     models = with_same_and_other_orders(models)
     paired, _ = PairedRows.read(y, models)
-    metrics = [cb.Brier(), cb.ECE(), cb.ACE(), cb.TCE(), cb.TCE(alpha=0.2), cb.LogLoss()]
+    metrics = [cb.metrics.Brier(), cb.ECE(), cb.metrics.ACE(), cb.TCE(), cb.TCE(alpha=0.2), cb.metrics.LogLoss()]
     draws = SharedDraws(paired, metrics)
     assert draws.alike == [[0, 4], [1, 3], [2], [5]]
     found = draws(Streams(7, 3, 5)).reshape(5, len(models), len(metrics))
@@ -396,7 +407,7 @@ def test_models_with_many_bins_are_measured_one_by_one(monkeypatch):
     found = []
     for most in (10**9, 0):
         monkeypatch.setattr(table_replicates, "_MOST_BINS", most)
-        found.append(SharedDraws(paired, [cb.ECE(n_bins=500), cb.ACE(), cb.TCE()])(Streams(7, 3, 5)))
+        found.append(SharedDraws(paired, [cb.ECE(n_bins=500), cb.metrics.ACE(), cb.TCE()])(Streams(7, 3, 5)))
     assert found[0].tobytes() == found[1].tobytes()
 
 
@@ -404,7 +415,7 @@ def test_tables_with_the_same_order_but_other_ties_are_not_measured_together():
     """Rounding up keeps the order of rows, events first, but merges scores."""
     y, p = np.array([1, 1, 0, 0]), np.array([0.1, 0.2, 0.3, 0.4])
     paired, _ = PairedRows.read(y, {"a": p, "b": np.ceil(p * 5) / 5})
-    draws = SharedDraws(paired, [cb.Brier()])
+    draws = SharedDraws(paired, [cb.metrics.Brier()])
     assert draws.orders == [None, None]
     assert draws.alike == [[0], [1]]
 
@@ -422,7 +433,7 @@ def test_sums_of_tables_that_share_counts_are_those_of_each_table(digits):
                 score,
                 table.n,
                 table.k,
-                _kernels.Plan([cb.EqualWidth(7)(table).start], [5], blocks[:count], [(score**2, 1 - 2 * score)]),
+                _kernels.Plan([cb.bins.EqualWidth(7)(table).start], [5], blocks[:count], [(score**2, 1 - 2 * score)]),
             )
             for score, count in ((table.score, 2), (table.score / 3, 2), (table.score**2, 1))
         ]
@@ -438,12 +449,14 @@ def test_metrics_without_sums_are_measured_on_the_same_rows():
     y, models = several(300)
     paired, _ = PairedRows.read(y, models)
     key = stream_key(SeedSequence(2), 0)
-    found = paired_replicates(paired, [cb.LogLoss(), cb.Brier()], n_resamples=19, seed=SeedSequence(2))
+    found = paired_replicates(paired, [cb.metrics.LogLoss(), cb.metrics.Brier()], n_resamples=19, seed=SeedSequence(2))
     first = np.argsort(models["a"])
     drawn = np.repeat(first, _kernels.draw(key, 4, y.size))
     for i, p in enumerate(models.values()):
         table = cb.ScoreTable.from_arrays(y[drawn], p[drawn])
-        assert found[4, i] == pytest.approx([cb.LogLoss().value(table), cb.Brier().value(table)], rel=1e-12)
+        assert found[4, i] == pytest.approx(
+            [cb.metrics.LogLoss().value(table), cb.metrics.Brier().value(table)], rel=1e-12
+        )
 
 
 def test_intervals_of_the_first_model_are_those_it_has_alone():
@@ -458,7 +471,7 @@ def test_intervals_of_the_first_model_are_those_it_has_alone():
 
 
 def test_stored_replicates_are_found_by_metric():
-    stored = StoredReplicates([cb.Brier(), cb.ECE()], np.arange(8.0).reshape(4, 2))
+    stored = StoredReplicates([cb.metrics.Brier(), cb.ECE()], np.arange(8.0).reshape(4, 2))
     assert stored.has([cb.ECE()])
     assert not stored.has([cb.ECE(), cb.TCE()])
-    assert stored.lookup([cb.ECE(), cb.Brier()], Streams(0, 1, 2)).tolist() == [[3.0, 2.0], [5.0, 4.0]]
+    assert stored.lookup([cb.ECE(), cb.metrics.Brier()], Streams(0, 1, 2)).tolist() == [[3.0, 2.0], [5.0, 4.0]]

@@ -712,9 +712,9 @@ def test_a_calibrator_applies_in_the_engine_of_the_scores(engine):
         cb.Platt(),
         cb.Platt(on="score"),
         cb.Beta(),
-        cb.PriorShift(prevalence=0.03),
-        cb.BinningAverage(),
-        cb.Temperature(),
+        cb.calibrators.PriorShift(prevalence=0.03),
+        cb.calibrators.BinningAverage(),
+        cb.calibrators.Temperature(),
     ):
         fitted = calibrator.fit(p, y)
         found = apply_in_engine(engine, kept, cb.to_sql(fitted, "p", dialect=dialect_of(engine)), ["p"])
@@ -736,7 +736,7 @@ def test_a_recalibrator_applies_in_the_engine_of_the_predictions(engine):
         rg.LinearRecalibrator(cv=None),
         rg.IsotonicRecalibrator(cv=None),
         rg.LocalRecalibrator(cv=None),
-        rg.CostRecalibrator(cb.LinearCost(1, 4), n_bins=5, cv=None),
+        rg.CostRecalibrator(cb.costs.LinearCost(1, 4), n_bins=5, cv=None),
     ):
         fitted = recalibrator.fit(p, y)
         found = apply_in_engine(engine, kept, cb.to_sql(fitted, "p", dialect=dialect_of(engine)), ["p"])

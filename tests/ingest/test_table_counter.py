@@ -183,7 +183,7 @@ def test_a_column_of_ids_in_a_file_is_refused_as_groups(tmp_path):
 def test_many_groups_are_totalled_fast():
     """One by one, the sum of 20,000 tables takes half a minute."""
     rng = np.random.default_rng(4)
-    tables = cb.Tables(
+    tables = cb.metrics.Tables(
         {
             ("p", i): cb.ScoreTable(np.sort(rng.random(4)), np.ones(4, dtype=int), np.zeros(4, dtype=int), n_in=4)
             for i in range(20_000)

@@ -167,7 +167,7 @@ def test_a_calibrator_is_a_model_of_the_registry(tracking):
 def test_models_of_classes_and_points_hold_json_and_no_pickle(tmp_path):
     proba = RNG.dirichlet([1, 1, 1], 400)
     label = np.array(["cat", "dog", "fox"])[RNG.integers(0, 3, 400)]
-    classes = cb.SoftmaxTemperature().fit(proba, label)
+    classes = cb.calibrators.SoftmaxTemperature().fit(proba, label)
     points = rg.LinearRecalibrator(cv=None).fit(P, Y + P)
     given = {"classes": (classes, proba, ["cat", "dog", "fox"]), "points": (points, P[:, None], ["prediction"])}
     for name, (cal, values, columns) in given.items():

@@ -149,8 +149,8 @@ def test_estimators_have_html_with_their_parts():
         assert "GaussianNB" in html
         assert "Platt" in html
         assert ("<span>Fitted</span>" in html) == fitted
-    for name in cb.CALIBRATORS:
-        assert "sk-estimator" in cb.CALIBRATORS[name]()._repr_html_()
+    for name in cb.calibrators.CALIBRATORS:
+        assert "sk-estimator" in cb.calibrators.CALIBRATORS[name]()._repr_html_()
 
 
 def test_the_reliability_diagram_overlays_models_as_scikit_learn_does():

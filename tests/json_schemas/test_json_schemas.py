@@ -57,7 +57,7 @@ def rows():
 
 BINARY = {
     "plain": {},
-    "groups and costs": {"by": "group", "costs": cb.LinearCost(over=1, under=5)},
+    "groups and costs": {"by": "group", "costs": cb.costs.LinearCost(over=1, under=5)},
     "weights": {"sample_weight": "weight"},
     "clusters": {"cluster": "cluster"},
     "absolute margin": {"margin": cb.AbsoluteMargin(0.02), "n_resamples": 99},

@@ -128,11 +128,11 @@ def test_bins_of_points_are_options_of_the_front_door():
     y = p + rng.normal(size=400)
     for forecast in (cb.Point(p), cb.Gaussian(p, 1.0)):
         assert len(cb.evaluate(y, forecast, n_bins=4, n_resamples=0).breakdowns["bias by bin"]) == 4
-        found = cb.evaluate(y, forecast, bins=cb.EqualWidth(3), n_resamples=0)
+        found = cb.evaluate(y, forecast, bins=cb.bins.EqualWidth(3), n_resamples=0)
         assert len(found.breakdowns["bias by bin"]) == 3
-        assert found.settings.bins == cb.EqualWidth(3)
+        assert found.settings.bins == cb.bins.EqualWidth(3)
         with pytest.raises(InputError, match="n_bins"):
-            cb.evaluate(y, forecast, n_bins=4, bins=cb.EqualWidth(3))
+            cb.evaluate(y, forecast, n_bins=4, bins=cb.bins.EqualWidth(3))
     with pytest.raises(InputError, match="n_bins must be omitted for forecasts of kind"):
         cb.evaluate(np.arange(400) % 2, cb.Labels(np.zeros(400)), n_bins=4)
 

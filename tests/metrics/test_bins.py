@@ -1,5 +1,6 @@
 """Every kind of bins: laws that hold for all, and the rules that decide each."""
 
+import json
 from dataclasses import is_dataclass
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from strategies import columns, count, score, some_rows, tables
 
 import calibrant as cb
-from calibrant import PAVA, PAVABC, Edges, EqualWidth, Quantile, ScoreTable
+from calibrant import ScoreTable
 from calibrant.metrics import OptimalBins, Partition
+from calibrant.metrics.bins import PAVA, PAVABC, Edges, EqualSize, EqualWidth
 
 # The kinds of bins that cb.bins lists, with their default settings; Edges has none.
 DEFAULT_KINDS = [
@@ -21,7 +23,7 @@ KINDS = [
     *DEFAULT_KINDS,
     EqualWidth(7, closed="right"),
     EqualWidth(1),
-    Quantile(3),
+    EqualSize(3),
     Edges([0, 0.3, 0.55, 1]),
     PAVABC.consistent(),
     PAVABC(n_min=3, n_max=7),
@@ -89,7 +91,7 @@ def test_a_tenth_lies_in_the_bin_that_starts_at_it(tenth):
 def test_quantile_bins_begin_at_whole_ranks(size, n_bins):
     table = ScoreTable.from_arrays(np.zeros(size), np.arange(size) / size)
     cuts = [b * size // n_bins for b in range(n_bins + 1)]
-    assert Quantile(n_bins)(table).n.tolist() == [n for n in np.diff(cuts) if n > 0]
+    assert EqualSize(n_bins)(table).n.tolist() == [n for n in np.diff(cuts) if n > 0]
 
 
 @given(some_rows, st.integers(1, 12))
@@ -97,7 +99,7 @@ def test_tied_scores_go_to_the_quantile_bin_of_the_first_of_them(pairs, n_bins):
     _, p = columns(pairs)
     ranks = {v: int((p < v).sum()) for v in p}
     wanted = [sum(b * len(p) // n_bins <= ranks[v] for b in range(1, n_bins)) for v in sorted(ranks)]
-    labels = Quantile(n_bins)(count(pairs)).labels
+    labels = EqualSize(n_bins)(count(pairs)).labels
     assert np.array_equal(labels, np.unique(wanted, return_inverse=True)[1])
 
 
@@ -121,7 +123,7 @@ def test_edges_must_rise(edges):
 
 
 @pytest.mark.parametrize("n_bins", [0, -1, 1.5, True, None, np.nan, np.inf, "ten"])
-@pytest.mark.parametrize("kind", [EqualWidth, Quantile])
+@pytest.mark.parametrize("kind", [EqualWidth, EqualSize])
 def test_the_number_of_bins_is_a_whole_number(kind, n_bins):
     with pytest.raises(cb.InputError, match="n_bins must be a whole number"):
         kind(n_bins)
@@ -189,7 +191,7 @@ def test_limits_are_whole_numbers_of_any_type_and_size(n_max):
 @pytest.mark.parametrize("scale", [1, 0.1, 1 / 3, 0.7])
 def test_the_scale_of_importance_weights_does_not_move_cuts(scale):
     table = ScoreTable.from_arrays(np.arange(10) % 2, np.arange(10) / 10, sample_weight=np.full(10, scale))
-    assert Quantile(5)(table).n.tolist() == pytest.approx([2 * scale] * 5)
+    assert EqualSize(5)(table).n.tolist() == pytest.approx([2 * scale] * 5)
     assert np.array_equal(
         PAVABC(2 * scale, 4 * scale)(table).start,
         PAVABC(2, 4)(ScoreTable.from_arrays(np.arange(10) % 2, np.arange(10) / 10)).start,
@@ -200,7 +202,7 @@ def test_importance_weights_use_limits_and_cuts_unrounded():
     table = ScoreTable.from_arrays([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=[0.5, 0.25, 0.25, 0.5])
     assert PAVABC().limits(table) == (0.075, 0.3)
     assert PAVABC.consistent().limits(table) == (1.5**0.5, 1.5**0.5)
-    assert Quantile(2)(table).n.tolist() == [0.75, 0.75]
+    assert EqualSize(2)(table).n.tolist() == [0.75, 0.75]
     assert PAVA()(table).rate.tolist() == pytest.approx([0, 0.5, 1])
 
 
@@ -218,3 +220,21 @@ def test_user_defined_partitions():
     with pytest.raises(cb.InputError, match="whole numbers"):
         Partition.from_cuts(table, [1.7])
     assert "2 bins" in repr(Partition.from_labels(table, [0, 0, 7]))
+
+
+def test_bins_of_equal_size_have_their_old_name_with_a_warning():
+    for old in (lambda: cb.Quantile, lambda: cb.bins.Quantile):
+        with pytest.warns(
+            DeprecationWarning, match=r"Quantile moved to calibrant\.bins\.EqualSize; the old name will be"
+        ):
+            assert old() is EqualSize
+    with pytest.raises(AttributeError, match=r"module 'calibrant\.bins' has no attribute 'Quantiles'"):
+        cb.bins.Quantiles  # noqa: B018  (the forecasts are cb.Quantiles)
+
+
+def test_specifications_with_the_old_name_of_bins_of_equal_size_load():
+    metric = cb.metrics.ACE(n_bins=7)
+    old = json.loads(json.dumps(metric.spec).replace("bins.EqualSize", "bins.Quantile"))
+    assert old["bins"] == {"bins.Quantile": {"n_bins": 7}}
+    assert cb.GCE.from_spec(old) == metric
+    assert cb.GCE.from_spec(old).spec == metric.spec

@@ -38,7 +38,7 @@ def same(table, other):
 @pytest.mark.parametrize("resolution", [STEP, 2**-20, 0.001, 0.03, 1.0])
 def test_the_table_is_that_of_the_rounded_scores(rng, device, resolution, score_type):
     y, p = rows(rng, 30_000, score_type)
-    counter = cb.CalibrationCounter(resolution=resolution).to(device)
+    counter = cb.metrics.CalibrationCounter(resolution=resolution).to(device)
     for part in (slice(0, 20_000), slice(20_000, 20_010), slice(20_010, None)):  # large and small batches
         counter.update(torch.tensor(p[part], device=device), torch.tensor(y[part], device=device))
     same(counter.table(), ScoreTable.from_arrays(y, p).round(resolution))
@@ -47,7 +47,7 @@ def test_the_table_is_that_of_the_rounded_scores(rng, device, resolution, score_
 @pytest.mark.parametrize("label_type", ["bool", "uint8", "int64", "float32"])
 def test_outcomes_of_any_type_and_tensors_of_any_shape(rng, label_type):
     y, p = rows(rng, 600)
-    counter = cb.CalibrationCounter(resolution=STEP)
+    counter = cb.metrics.CalibrationCounter(resolution=STEP)
     counter.update(torch.tensor(p.reshape(3, 2, 100)), torch.tensor(y.astype(label_type).reshape(3, 2, 100)))
     same(counter.table(), ScoreTable.from_arrays(y, p).round(STEP))
 
@@ -55,14 +55,14 @@ def test_outcomes_of_any_type_and_tensors_of_any_shape(rng, label_type):
 def test_the_argument_is_not_changed(rng):
     y, p = rows(rng, 100, "float64")
     given = torch.tensor(p)
-    cb.CalibrationCounter().update(given, torch.tensor(y))
+    cb.metrics.CalibrationCounter().update(given, torch.tensor(y))
     assert np.array_equal(given.numpy(), p)
 
 
 @pytest.mark.parametrize("metric", ["ece", "tce", cb.brier, cb.ECE(n_bins=15), "auc"])
 def test_any_binary_metric_is_computed(rng, metric):
     y, p = rows(rng, 2000)
-    counter = cb.CalibrationCounter(metric)
+    counter = cb.metrics.CalibrationCounter(metric)
     counter.update(torch.tensor(p), torch.tensor(y))
     expected = cb.metrics.as_metric(metric).value(ScoreTable.from_arrays(y, p).round(2**-20))
     assert counter.compute().item() == expected
@@ -71,14 +71,14 @@ def test_any_binary_metric_is_computed(rng, metric):
 
 def test_the_table_can_be_evaluated(rng):
     y, p = rows(rng, 2000)
-    counter = cb.CalibrationCounter()
+    counter = cb.metrics.CalibrationCounter()
     counter.update(torch.tensor(p), torch.tensor(y))
     expected = cb.evaluate(ScoreTable.from_arrays(y, p).round(2**-20), n_resamples=20, random_state=1)
     assert cb.evaluate(counter.table(), n_resamples=20, random_state=1).to_json() == expected.to_json()
 
 
 def test_memory_is_constant(rng):
-    counter = cb.CalibrationCounter(resolution=STEP)
+    counter = cb.metrics.CalibrationCounter(resolution=STEP)
     sizes = {name: getattr(counter, name).numel() for name in ("counts", "clipped", "dropped")}
     for _ in range(3):
         y, p = rows(rng, 5000)
@@ -89,7 +89,7 @@ def test_memory_is_constant(rng):
 
 def test_reset_merge_copy_and_pickle(rng):
     y, p = rows(rng, 3000)
-    both = [cb.CalibrationCounter(resolution=STEP) for _ in range(2)]
+    both = [cb.metrics.CalibrationCounter(resolution=STEP) for _ in range(2)]
     both[0].update(torch.tensor(p[:1000]), torch.tensor(y[:1000]))
     both[1].update(torch.tensor(p[1000:]), torch.tensor(y[1000:]))
     both[0].merge_state(both[1])
@@ -100,12 +100,12 @@ def test_reset_merge_copy_and_pickle(rng):
     both[0].reset()
     assert len(both[0].table()) == 0
     with pytest.raises(InputError, match="resolution"):
-        both[0].merge_state(cb.CalibrationCounter(resolution=0.5))
+        both[0].merge_state(cb.metrics.CalibrationCounter(resolution=0.5))
 
 
 def test_forward_returns_the_value_of_the_batch_and_counts_it(rng):
     y, p = rows(rng, 2000)
-    counter = cb.CalibrationCounter("brier", resolution=STEP)
+    counter = cb.metrics.CalibrationCounter("brier", resolution=STEP)
     for part in (slice(0, 700), slice(700, None)):
         value = counter(torch.tensor(p[part]), torch.tensor(y[part]))
         assert value.item() == cb.metrics.Brier().value(ScoreTable.from_arrays(y[part], p[part]).round(STEP))
@@ -124,14 +124,14 @@ def test_forward_returns_the_value_of_the_batch_and_counts_it(rng):
     ],
 )
 def test_bad_batches_are_refused_and_change_nothing(preds, target, text):
-    counter = cb.CalibrationCounter(resolution=STEP)
+    counter = cb.metrics.CalibrationCounter(resolution=STEP)
     with pytest.raises(InputError, match=text):
         counter.update(torch.tensor(preds), torch.tensor(target))
     assert counter.counts.sum() == counter.dropped == 0
 
 
 def test_values_just_outside_are_clipped_and_noted():
-    counter = cb.CalibrationCounter("brier", resolution=STEP)
+    counter = cb.metrics.CalibrationCounter("brier", resolution=STEP)
     counter.update(torch.tensor([0.5, 1 + 1e-7, -1e-9]), torch.tensor([0, 1, 0]))
     table = counter.table()
     assert table == ScoreTable.from_arrays([0, 1, 0], [0.5, 1, 0])
@@ -141,7 +141,7 @@ def test_values_just_outside_are_clipped_and_noted():
 
 
 def test_rows_with_missing_values_are_dropped_on_request():
-    counter = cb.CalibrationCounter(resolution=STEP, missing="drop")
+    counter = cb.metrics.CalibrationCounter(resolution=STEP, missing="drop")
     counter.update(torch.tensor([0.5, float("nan"), 0.25]), torch.tensor([0, 1, 1]))
     counter.update(torch.tensor([float("nan")]), torch.tensor([1]))
     counter.update(torch.tensor([]), torch.tensor([]))
@@ -152,7 +152,7 @@ def test_rows_with_missing_values_are_dropped_on_request():
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")  # of torchmetrics
 def test_a_counter_without_rows_has_no_value():
-    counter = cb.CalibrationCounter()
+    counter = cb.metrics.CalibrationCounter()
     assert len(counter.table()) == 0
     with pytest.raises(InputError, match="no rows"):
         counter.compute()
@@ -170,15 +170,15 @@ def test_a_counter_without_rows_has_no_value():
 )
 def test_bad_options_are_refused(options, text):
     with pytest.raises(InputError, match=text):
-        cb.CalibrationCounter(**options)
+        cb.metrics.CalibrationCounter(**options)
 
 
 def test_it_is_a_metric_of_torchmetrics(rng):
     torchmetrics = pytest.importorskip("torchmetrics", reason="torchmetrics is not installed")
     y, p = rows(rng, 500)
-    assert issubclass(cb.CalibrationCounter, torchmetrics.Metric)
+    assert issubclass(cb.metrics.CalibrationCounter, torchmetrics.Metric)
     collection = torchmetrics.MetricCollection(
-        {"ours": cb.CalibrationCounter("auc"), "theirs": torchmetrics.classification.BinaryAUROC()}
+        {"ours": cb.metrics.CalibrationCounter("auc"), "theirs": torchmetrics.classification.BinaryAUROC()}
     )
     collection.update(torch.tensor(p), torch.tensor(y).long())
     values = collection.compute()
@@ -201,7 +201,7 @@ def work(rank, size, store):
     torch.distributed.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=size)
     rng = np.random.default_rng(7)
     p = rng.random(4001).astype("float32"); y = rng.random(4001) < p
-    counter = cb.CalibrationCounter("brier", resolution=2**-12)
+    counter = cb.metrics.CalibrationCounter("brier", resolution=2**-12)
     assert ("torchmetrics" in type(counter).__mro__[1].__module__) != HIDDEN
     for start in range(rank * 500, 4001, size * 500):
         counter(torch.tensor(p[start:start + 500]), torch.tensor(y[start:start + 500]))
@@ -209,7 +209,7 @@ def work(rank, size, store):
     expected = cb.ScoreTable.from_arrays(y, p).round(2**-12)
     value, table = counter.compute().item(), counter.table()
     assert table == expected and table.n_in == expected.n_in == 4001
-    assert value == cb.Brier().value(expected)
+    assert value == cb.metrics.Brier().value(expected)
     assert int(counter.counts.sum()) == own < 4001  # the counts of this process are restored
     counter.update(torch.tensor([0.5]), torch.tensor([1]))
     assert counter.table().n_in == 4001 + size

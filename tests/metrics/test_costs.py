@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from strategies import tables
 
 import calibrant as cb
-from calibrant import ECC, ECE, EqualWidth, ExponentialCost, LinearCost, LogCost, PowerCost, ScoreTable, StepCost
+from calibrant import ECE, ScoreTable
+from calibrant.metrics import ECC
+from calibrant.metrics.bins import EqualWidth
+from calibrant.metrics.costs import ExponentialCost, LinearCost, LogCost, PowerCost, StepCost
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text())

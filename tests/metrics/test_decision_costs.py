@@ -14,13 +14,13 @@ from calibrant.metrics.decision_costs import linear_rank
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "expected.json").read_text())["cost_bella"]
 COSTS = {
-    "linear": cb.LinearCost(1, 5),
-    "sqrt": cb.PowerCost(0.5, 1, 5),
-    "log": cb.LogCost(1, 5),
-    "exp": cb.ExponentialCost(1, 5),
-    "square": cb.PowerCost(2, 1, 5),
-    "1.5": cb.PowerCost(1.5, 2, 1),
-    "step": cb.StepCost([(0.05, 1), (0.2, 4)], 1, 5),
+    "linear": cb.costs.LinearCost(1, 5),
+    "sqrt": cb.costs.PowerCost(0.5, 1, 5),
+    "log": cb.costs.LogCost(1, 5),
+    "exp": cb.costs.ExponentialCost(1, 5),
+    "square": cb.costs.PowerCost(2, 1, 5),
+    "1.5": cb.costs.PowerCost(1.5, 2, 1),
+    "step": cb.costs.StepCost([(0.05, 1), (0.2, 4)], 1, 5),
     "own": lambda p, a: np.abs(np.asarray(p) - a) ** 1.2 + 0.3 * np.sin(9 * np.asarray(p)) ** 2,
 }
 probability = st.one_of(st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0]), st.floats(0, 1))
@@ -36,8 +36,8 @@ def mean_cost(cost, q, samples):
 
 @pytest.mark.parametrize("case", GOLDEN["metacal_linear"], ids=lambda c: f"{c['Co']}-{c['Cu']}-{c['R']}")
 def test_linear_optima_are_the_golden_ones(case):
-    cost, samples = cb.LinearCost(case["Co"], case["Cu"]), np.array(case["M"])
-    found = cb.optimal_prediction(samples, cost)
+    cost, samples = cb.costs.LinearCost(case["Co"], case["Cu"]), np.array(case["M"])
+    found = cb.metrics.optimal_prediction(samples, cost)
     assert linear_rank(cost.over, cost.under, case["R"]) == case["k_used"]
     assert found.tolist() == case["relabel"]
     for q, (low, high) in zip(found, case["flat_interval"], strict=True):
@@ -46,10 +46,10 @@ def test_linear_optima_are_the_golden_ones(case):
 
 @pytest.mark.parametrize("case", GOLDEN["metacal_nonlinear"], ids=lambda c: f"{c['distance']}-{c['R']}")
 def test_nonlinear_optima_cost_at_most_the_golden_ones(case):
-    kind = {"sqrt": lambda **u: cb.PowerCost(0.5, **u), "square": lambda **u: cb.PowerCost(2, **u)}
-    kind |= {"exp": cb.ExponentialCost, "log": cb.LogCost}
+    kind = {"sqrt": lambda **u: cb.costs.PowerCost(0.5, **u), "square": lambda **u: cb.costs.PowerCost(2, **u)}
+    kind |= {"exp": cb.costs.ExponentialCost, "log": cb.costs.LogCost}
     cost, samples = kind[case["distance"]](over=case["Co"], under=case["Cu"]), np.array([case["a"]])
-    q = cb.optimal_prediction(samples, cost)
+    q = cb.metrics.optimal_prediction(samples, cost)
     assert mean_cost(cost, q, samples)[0] <= case["min_cost"] + 1e-9
     if case["argmin_is_a_sample"]:
         assert q[0] in samples
@@ -59,7 +59,7 @@ def test_nonlinear_optima_cost_at_most_the_golden_ones(case):
 @given(samples=draws)
 def test_no_prediction_on_a_fine_grid_costs_less(name, samples):
     samples, cost = np.array(samples), COSTS[name]
-    q = cb.optimal_prediction(samples, cost)
+    q = cb.metrics.optimal_prediction(samples, cost)
     assert ((q >= 0) & (q <= 1)).all()
     best = mean_cost(cost, q, samples)
     grid = np.unique(np.concatenate([np.linspace(0, 1, 501), samples.ravel()]))
@@ -71,7 +71,7 @@ def test_no_prediction_on_a_fine_grid_costs_less(name, samples):
 @pytest.mark.parametrize("name", ["sqrt", "log", "exp", "square", "linear"])
 def test_never_costlier_than_a_local_search(rng, name):
     samples, cost = rng.beta(0.5, 0.8, (40, 30)), COSTS[name]
-    ours = mean_cost(cost, cb.optimal_prediction(samples, cost), samples)
+    ours = mean_cost(cost, cb.metrics.optimal_prediction(samples, cost), samples)
     for row, own in zip(samples, ours, strict=True):
         for start in (0.5, row.mean()):
             found = minimize(lambda q, row=row: np.mean(cost(q, row)), start, method="L-BFGS-B", bounds=[(0, 1)])
@@ -84,7 +84,7 @@ def test_only_the_ratio_of_costs_matters(rng, name):
 
     samples, cost = rng.random((50, 20)), COSTS[name]
     scaled = replace(cost, over=3 * cost.over, under=3 * cost.under)
-    assert np.array_equal(cb.optimal_prediction(samples, cost), cb.optimal_prediction(samples, scaled))
+    assert np.array_equal(cb.metrics.optimal_prediction(samples, cost), cb.metrics.optimal_prediction(samples, scaled))
 
 
 def test_ranks_are_rational_whatever_the_scale():
@@ -92,9 +92,9 @@ def test_ranks_are_rational_whatever_the_scale():
     for over, under in ((1, 3), (2, 3), (1, 9), (3, 7), (1, 5), (1, 1)):
         exact = -(-under * 100 // (under + over))
         for scale in (1, 0.1, 0.3, 7, 1e-9):
-            cost = cb.LinearCost(round(over * scale, 12), round(under * scale, 12))
-            assert cb.optimal_prediction(draws, cost)[0] == exact / 101
-            assert cb.optimal_prediction(draws, cb.PowerCost(1, cost.over, cost.under))[0] == exact / 101
+            cost = cb.costs.LinearCost(round(over * scale, 12), round(under * scale, 12))
+            assert cb.metrics.optimal_prediction(draws, cost)[0] == exact / 101
+            assert cb.metrics.optimal_prediction(draws, cb.costs.PowerCost(1, cost.over, cost.under))[0] == exact / 101
     assert linear_rank(0.6, 0.3, 15) == 5  # in doubles the ceiling is 6
     assert linear_rank(1, 0, 10) == 1
     assert linear_rank(0, 1, 10) == 10
@@ -104,57 +104,61 @@ def test_user_defined_costs_are_checked():
     draws = np.random.default_rng(0).random((3, 20))
     with_zero = np.c_[draws, np.zeros(3)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = cb.optimal_prediction(with_zero, lambda p, a: -(a * np.log(p) + (1 - a) * np.log1p(-p)))
+        found = cb.metrics.optimal_prediction(with_zero, lambda p, a: -(a * np.log(p) + (1 - a) * np.log1p(-p)))
     assert found == pytest.approx(with_zero.mean(axis=1), abs=1e-3)
     for cost, words in (
         (lambda p, a: (p - a) ** 2 if p > a else a - p, "cost must accept arrays"),
         ("linear", "cost must be a function or an object"),
-        (cb.LinearCost, "cost must be a function or an object"),
+        (cb.costs.LinearCost, "cost must be a function or an object"),
         (lambda p, a: 0.0, "one number for each pair"),
         (lambda p, a: np.full(np.shape(p), np.nan), "cost must be finite for some prediction"),
     ):
         with pytest.raises(cb.InputError, match=words):
-            cb.optimal_prediction(draws, cost)
+            cb.metrics.optimal_prediction(draws, cost)
 
-    class Squared(cb.LinearCost):
+    class Squared(cb.costs.LinearCost):
         def __call__(self, p, a):
             return (np.asarray(p) - a) ** 2
 
-    assert cb.optimal_prediction(draws, Squared()) == pytest.approx(draws.mean(axis=1), abs=1e-6)
+    assert cb.metrics.optimal_prediction(draws, Squared()) == pytest.approx(draws.mean(axis=1), abs=1e-6)
 
 
 def test_steep_and_small_costs_keep_their_minimum():
-    assert cb.optimal_prediction([[0.5, 0.5001, 0.5002, 0.501]], cb.PowerCost(150))[0] == pytest.approx(
+    assert cb.metrics.optimal_prediction([[0.5, 0.5001, 0.5002, 0.501]], cb.costs.PowerCost(150))[0] == pytest.approx(
         0.5005, abs=1e-5
     )
     draws = np.random.default_rng(1).random((4, 11))
     for price in (1, 1e-10):
-        cost = cb.StepCost([(0.1, price), (0.3, 5 * price)])
+        cost = cb.costs.StepCost([(0.1, price), (0.3, 5 * price)])
         grid = np.array([mean_cost(cost, np.full(4, g), draws) for g in np.linspace(0, 1, 4001)])
-        assert (mean_cost(cost, cb.optimal_prediction(draws, cost), draws) <= grid.min(axis=0) * (1 + 1e-9)).all()
-    assert cb.optimal_prediction([[0.3] * 5], cb.StepCost([(1e-10, 1)]))[0] == pytest.approx(0.3, abs=1e-10)
+        assert (
+            mean_cost(cost, cb.metrics.optimal_prediction(draws, cost), draws) <= grid.min(axis=0) * (1 + 1e-9)
+        ).all()
+    assert cb.metrics.optimal_prediction([[0.3] * 5], cb.costs.StepCost([(1e-10, 1)]))[0] == pytest.approx(
+        0.3, abs=1e-10
+    )
 
 
 def test_one_sided_costs_take_an_end(rng):
     samples = rng.random((20, 9))
-    for kind in (cb.LinearCost, cb.LogCost, cb.ExponentialCost):
-        assert np.array_equal(cb.optimal_prediction(samples, kind(over=1, under=0)), samples.min(axis=1))
-        assert np.array_equal(cb.optimal_prediction(samples, kind(over=0, under=1)), samples.max(axis=1))
+    for kind in (cb.costs.LinearCost, cb.costs.LogCost, cb.costs.ExponentialCost):
+        assert np.array_equal(cb.metrics.optimal_prediction(samples, kind(over=1, under=0)), samples.min(axis=1))
+        assert np.array_equal(cb.metrics.optimal_prediction(samples, kind(over=0, under=1)), samples.max(axis=1))
 
 
 def test_blocks_and_threads_change_nothing(rng):
     samples = rng.random((3000, 40))
     for cost in COSTS.values():
-        whole = cb.optimal_prediction(samples, cost)
-        assert np.array_equal(whole[:7], cb.optimal_prediction(samples[:7], cost))
+        whole = cb.metrics.optimal_prediction(samples, cost)
+        assert np.array_equal(whole[:7], cb.metrics.optimal_prediction(samples[:7], cost))
 
 
 def test_bad_samples_are_refused():
     for samples, words in (([0.1, 0.2], "shape"), ([[0.1, 1.2]], "got 1.2 \\(row 0\\)"), (np.empty((0, 3)), "shape")):
         with pytest.raises(cb.InputError, match=words):
-            cb.optimal_prediction(samples, cb.LinearCost())
+            cb.metrics.optimal_prediction(samples, cb.costs.LinearCost())
     with pytest.raises(cb.InputError, match="lie in"):
-        cb.optimal_prediction([[0.2, np.nan]], cb.LinearCost())
+        cb.metrics.optimal_prediction([[0.2, np.nan]], cb.costs.LinearCost())
 
 
 # Decisions

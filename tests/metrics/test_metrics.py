@@ -109,7 +109,7 @@ def test_a_result_holds_all_statistics(name):
     assert document["notes"][0]["code"] == "missing"
     assert repr(result).startswith(f"{result.metric} = ")
     assert "note: Rows dropped" in repr(result)
-    if isinstance(result, cb.Breakdown):
+    if isinstance(result, cb.metrics.Breakdown):
         expected = ["lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score", "loss"]
         assert list(result.per_bin)[:9] == expected
         assert ("rejected" in result.per_bin) == (name == "tce")
@@ -131,8 +131,8 @@ def test_gap_metrics_equal_their_row_by_row_transcription(pairs):
     members = oracles.members_by_width(p, y, 10)
     table = count(pairs)
     assert cb.ECE()(table).value == pytest.approx(oracles.ece(members), abs=1e-14)
-    assert cb.MCE()(table).value == pytest.approx(oracles.mce(members), abs=1e-14)
-    assert cb.RMSCE()(table).value == pytest.approx(oracles.rmsce(members), abs=1e-14)
+    assert cb.metrics.MCE()(table).value == pytest.approx(oracles.mce(members), abs=1e-14)
+    assert cb.metrics.RMSCE()(table).value == pytest.approx(oracles.rmsce(members), abs=1e-14)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 2**32))
@@ -152,7 +152,7 @@ def test_tce_equals_algorithms_1_and_2_row_by_row(y, seed):
 
 @given(tables)
 def test_ece_is_at_most_rmsce_is_at_most_mce(table):
-    ece, rmsce, mce = (metric()(table).value for metric in (cb.ECE, cb.RMSCE, cb.MCE))
+    ece, rmsce, mce = (metric()(table).value for metric in (cb.ECE, cb.metrics.RMSCE, cb.metrics.MCE))
     assert ece <= rmsce + 1e-15
     assert rmsce <= mce + 1e-15
 
@@ -161,12 +161,12 @@ def test_a_table_whose_rates_equal_its_scores_has_error_zero():
     table = ScoreTable.from_counts([0.0, 0.125, 0.5, 0.75, 1.0], [8, 8, 8, 8, 8], [0, 1, 4, 6, 8])
     for name in ("ece", "ace", "mce", "rmsce", "tce", "ecc", "bias", "smooth_ece", "ecce_mad", "ecce_r", "ici", "mcb"):
         assert METRICS[name]()(table).value == 0
-    assert cb.oe_ratio(table) == 1
+    assert cb.metrics.oe_ratio(table) == 1
 
 
 @given(tables, st.floats(0.001, 0.5), st.floats(0.001, 0.499))
 def test_tce_falls_with_alpha(table, alpha, less):
-    bins = cb.EqualWidth(5)
+    bins = cb.bins.EqualWidth(5)
     strict = cb.TCE(alpha=alpha * less, bins=bins)(table).value
     assert strict <= cb.TCE(alpha=alpha, bins=bins)(table).value
 
@@ -176,19 +176,19 @@ def test_pava_tce_does_not_change_when_the_event_is_renamed(table):
     """Plain PAVA has no direction. 1 - p must be exact, so scores are rounded to a coarse grid first."""
     table = table.round(2**-10)
     mirrored = ScoreTable.from_counts(1 - table.score, table.n, table.n - table.k)
-    metric = cb.TCE(bins=cb.PAVA())
+    metric = cb.TCE(bins=cb.bins.PAVA())
     assert metric(table).value == pytest.approx(metric(mirrored).value, abs=1e-12)
 
 
 @given(tables)
 def test_signed_gap_averages_to_mean_score_minus_prevalence(table):
-    bias = GCE(cb.PAVABC(), losses.signed_gap, norms.weighted_mean)(table).value
+    bias = GCE(cb.bins.PAVABC(), losses.signed_gap, norms.weighted_mean)(table).value
     assert bias == pytest.approx(np.dot(table.score, table.n) / table.size - table.prevalence, abs=1e-14)
 
 
 @given(tables)
 def test_norms_are_points_of_one_family(table):
-    partition = cb.EqualWidth()(table)
+    partition = cb.bins.EqualWidth()(table)
     gap, n = losses.absolute_gap(partition), partition.n
     assert norms.Lp(1)(gap, n) == pytest.approx(norms.weighted_l1(gap, n), abs=1e-15)
     assert norms.Lp(2)(gap, n) == pytest.approx(norms.weighted_l2(gap, n), abs=1e-15)
@@ -249,7 +249,7 @@ def test_the_weighted_test_keeps_its_level_where_repeated_rows_do_not(rng):
 def test_shuffled_weighted_rows_give_bitwise_identical_results(rng):
     p, w = rng.integers(0, 10, 400) / 10, rng.choice([0.1, 0.2, 0.3], 400)
     y = rng.random(400) < p
-    metrics = (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score), cb.TCE())
+    metrics = (cb.ECE(), cb.metrics.ACE(), cb.TCE(test=significance.score), cb.TCE())
     values = set()
     for _ in range(30):
         i = rng.permutation(400)
@@ -261,7 +261,7 @@ def test_shuffled_weighted_rows_give_bitwise_identical_results(rng):
 @pytest.mark.parametrize("test", [significance.binomial, significance.score, significance.bayes, significance.t])
 def test_weighted_bins_of_one_class_are_judged_like_counted_ones(rng, test):
     """k / n is exactly 1 there, whatever the weights round to."""
-    metric = cb.TCE(test=test, bins=cb.EqualWidth(1))
+    metric = cb.TCE(test=test, bins=cb.bins.EqualWidth(1))
     for _ in range(50):
         w = rng.random(4)
         sure = ScoreTable.from_arrays([1, 1, 1, 1], [1, 1, 1, 1], sample_weight=w)
@@ -272,7 +272,7 @@ def test_weighted_bins_of_one_class_are_judged_like_counted_ones(rng, test):
 def test_scaling_importance_weights_has_no_effect(rng):
     p, w = rng.random(400), rng.exponential(size=400)
     y = rng.random(400) < p**2
-    for metric in (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score), cb.TCE()):
+    for metric in (cb.ECE(), cb.metrics.ACE(), cb.TCE(test=significance.score), cb.TCE()):
         values = [metric(ScoreTable.from_arrays(y, p, sample_weight=c * w)).value for c in (1, 0.1, 1 / 3, 0.7)]
         assert values[1:] == pytest.approx([values[0]] * 3, rel=1e-12)
 
@@ -283,18 +283,18 @@ def test_scaling_importance_weights_has_no_effect(rng):
 def test_n_bins_and_bins_together_are_an_error():
     for name in ("ece", "ace", "mce", "rmsce"):
         with pytest.raises(cb.InputError, match="n_bins must not be given together with bins"):
-            getattr(cb, name)([0, 1], [0.1, 0.9], n_bins=10, bins=cb.Quantile(10))
+            getattr(cb.metrics, name)([0, 1], [0.1, 0.9], n_bins=10, bins=cb.bins.EqualSize(10))
 
 
-@pytest.mark.parametrize("bins", [10, "quantile", cb.Quantile, (0, 1)])
+@pytest.mark.parametrize("bins", [10, "quantile", cb.bins.EqualSize, (0, 1)])
 def test_objects_other_than_bins_are_refused(bins):
-    with pytest.raises(cb.InputError, match=r"bins must be an object such as cb.Quantile\(10\).*use n_bins"):
+    with pytest.raises(cb.InputError, match=r"bins must be an object such as cb.bins.EqualSize\(10\).*use n_bins"):
         cb.ece([0, 1], [0.1, 0.9], bins=bins)
 
 
 def test_bins_replace_the_default_bins():
     y, p = [0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9]
-    assert cb.ece(y, p, bins=cb.Quantile(2)) == cb.ace(y, p, n_bins=2)
+    assert cb.ece(y, p, bins=cb.bins.EqualSize(2)) == cb.metrics.ace(y, p, n_bins=2)
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 2, np.nan])
@@ -361,7 +361,7 @@ def test_user_defined_parts_work_and_their_specification_cannot_be_rebuilt():
     [
         ({}, "spec must be the specification of a GCE"),
         ({"bins": None}, "spec must name parts of Calibrant for bins; got None"),
-        ({**cb.ECE().spec, "bins": {"bins.Quantile": {"n": 3}}}, "n of bins.Quantile must be a setting"),
+        ({**cb.ECE().spec, "bins": {"bins.EqualSize": {"n": 3}}}, "n of bins.EqualSize must be a setting"),
     ],
 )
 def test_invalid_specifications_are_refused(spec, words):
@@ -370,7 +370,9 @@ def test_invalid_specifications_are_refused(spec, words):
 
 
 def test_user_defined_parts_may_return_any_sequence():
-    metric = GCE(cb.EqualWidth(2), lambda partition: [0.25] * len(partition), lambda values, sizes: np.float32(0.25))
+    metric = GCE(
+        cb.bins.EqualWidth(2), lambda partition: [0.25] * len(partition), lambda values, sizes: np.float32(0.25)
+    )
     breakdown = metric(ScoreTable.from_arrays([0, 1], [0.2, 0.8]))
     assert json.loads(json.dumps(breakdown.to_dict()))["value"] == 0.25
 

@@ -41,26 +41,26 @@ def test_counts_are_exact(golden):
 
 @pytest.mark.parametrize("n_bins", [10, 15])
 @pytest.mark.parametrize("closed", ["left", "right"])
-@pytest.mark.parametrize(("name", "metric"), [("ece", cb.ECE), ("mce", cb.MCE), ("rmsce", cb.RMSCE)])
+@pytest.mark.parametrize(("name", "metric"), [("ece", cb.ECE), ("mce", cb.metrics.MCE), ("rmsce", cb.metrics.RMSCE)])
 def test_equal_width_metrics(golden, name, metric, closed, n_bins):
     table, expected = golden
-    value = metric(bins=cb.EqualWidth(n_bins, closed=closed))(table).value
+    value = metric(bins=cb.bins.EqualWidth(n_bins, closed=closed))(table).value
     assert value == pytest.approx(expected[f"{name}_{closed}_B{n_bins}"], rel=0, abs=tolerance(expected))
 
 
 @pytest.mark.parametrize("n_bins", [10, 15])
 def test_quantile_metrics(golden, n_bins):
     table, expected = golden
-    bins = cb.Quantile(n_bins)
+    bins = cb.bins.EqualSize(n_bins)
     close = tolerance(expected)
-    assert cb.ACE(bins=bins)(table).value == pytest.approx(expected[f"ace_value_B{n_bins}"], rel=0, abs=close)
-    assert cb.MCE(bins=bins)(table).value == pytest.approx(expected[f"mce_Q_value_B{n_bins}"], rel=0, abs=close)
+    assert cb.metrics.ACE(bins=bins)(table).value == pytest.approx(expected[f"ace_value_B{n_bins}"], rel=0, abs=close)
+    assert cb.metrics.MCE(bins=bins)(table).value == pytest.approx(expected[f"mce_Q_value_B{n_bins}"], rel=0, abs=close)
     assert cb.TCE(bins=bins)(table).value == pytest.approx(expected[f"tce_Q_value_B{n_bins}"], rel=1e-15, abs=0)
 
 
 def test_tce_over_pava_bins(golden):
     table, expected = golden
-    breakdown = cb.TCE(bins=cb.PAVA())(table)
+    breakdown = cb.TCE(bins=cb.bins.PAVA())(table)
     assert breakdown.value == pytest.approx(expected["tce_V_ties_pooled"], rel=1e-15, abs=0)
     if not expected["has_ties"]:
         assert breakdown.per_bin["rejected"].sum() == expected["tce_V_rejections"]
@@ -72,7 +72,7 @@ def test_tce_over_pava_bc_bins(golden, setting):
     wanted = expected[setting]
     if wanted is None:
         return  # the paper's limits are not defined for so few rows
-    breakdown = cb.TCE(bins=cb.PAVABC(n_min=wanted["n_min"], n_max=wanted["n_max"]))(table)
+    breakdown = cb.TCE(bins=cb.bins.PAVABC(n_min=wanted["n_min"], n_max=wanted["n_max"]))(table)
     assert breakdown.per_bin["rejected"].sum() == wanted["tce_ties_pooled_rejections"]
     assert breakdown.value == pytest.approx(wanted["tce_ties_pooled"], rel=1e-15, abs=0)
     if not expected["has_ties"]:
@@ -83,7 +83,7 @@ def test_tce_over_pava_bc_bins(golden, setting):
 def test_default_limits_are_the_papers(golden):
     table, expected = golden
     if expected["default"] is not None:
-        assert cb.PAVABC().limits(table) == (expected["default"]["n_min"], expected["default"]["n_max"])
+        assert cb.bins.PAVABC().limits(table) == (expected["default"]["n_min"], expected["default"]["n_max"])
 
 
 def test_ten_bins_have_five_definitions_of_ece():
@@ -91,10 +91,10 @@ def test_ten_bins_have_five_definitions_of_ece():
     known = json.loads((GOLDEN / "conformance.json").read_text())
     y, p, other = known["y"], known["p"], {name: each["ece"] for name, each in known["libraries"].items()}
     assert cb.ece(y, p) == pytest.approx(0.06175)
-    right_closed = cb.ece(y, p, bins=cb.EqualWidth(10, closed="right"))
+    right_closed = cb.ece(y, p, bins=cb.bins.EqualWidth(10, closed="right"))
     assert right_closed == pytest.approx(other["pycalib"], abs=1e-12)
     assert right_closed == pytest.approx(other["uncertainty-calibration"], abs=1e-12)
-    by_linspace = cb.ece(y, p, bins=cb.Edges(np.linspace(0, 1, 11)))
+    by_linspace = cb.ece(y, p, bins=cb.bins.Edges(np.linspace(0, 1, 11)))
     for name in ("netcal", "mcgrad", "relplot"):
         assert by_linspace == pytest.approx(other[name], abs=1e-12)
     assert len({round(value, 6) for value in [*other.values(), cb.ece(y, p)]}) == 5
@@ -112,8 +112,10 @@ def test_class_wise_and_top_label(data_folder, network):
     with np.load(data_folder / "forecasts" / f"{network}.npz") as scores:
         y, proba = scores["ground_truth"], scores["predictions"]
     metrics = (cb.TCE(), cb.ECE(), cb.METRICS["brier"]())
-    top = cb.top_label(y, proba)
-    values = [cb.classwise(metric, y, proba).value for metric in metrics] + [metric(top).value for metric in metrics]
+    top = cb.metrics.top_label(y, proba)
+    values = [cb.metrics.classwise(metric, y, proba).value for metric in metrics] + [
+        metric(top).value for metric in metrics
+    ]
     digits = (2, 4, 4, 2, 4, 4)
     assert tuple(map(round, values, digits)) == PRINTED[network]
 
@@ -132,5 +134,5 @@ TABLE_5 = {
 def test_table_5(data_folder, model):
     with np.load(data_folder / "imagenet_dogs.npz") as scores:
         table = cb.ScoreTable.from_arrays(scores["labels"], scores[model])
-    metrics = (cb.TCE(), cb.ECE(), cb.ACE(), cb.MCE(), cb.MCE(bins=cb.Quantile(10)))
+    metrics = (cb.TCE(), cb.ECE(), cb.metrics.ACE(), cb.metrics.MCE(), cb.metrics.MCE(bins=cb.bins.EqualSize(10)))
     assert tuple(round(metric(table).value, 4) for metric in metrics) == TABLE_5[model]

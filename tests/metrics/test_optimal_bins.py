@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from strategies import count
 
 import calibrant as cb
-from calibrant import PAVA, PAVABC, ScoreTable
+from calibrant import ScoreTable
 from calibrant.metrics import OptimalBins, Partition, mean_within_error, total_error
+from calibrant.metrics.bins import PAVA, PAVABC
 
 small = st.lists(st.tuples(st.booleans(), st.integers(0, 8).map(lambda v: v / 8)), min_size=1, max_size=12)
 

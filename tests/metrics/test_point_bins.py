@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 from strategies import columns, some_rows
 
 import calibrant as cb
-from calibrant import PAVA, PAVABC, Edges, EqualWidth, Quantile
-from calibrant.metrics.bins import EqualInformation, choose_bins
+from calibrant.metrics.bins import PAVA, PAVABC, Edges, EqualInformation, EqualSize, EqualWidth, choose_bins
 from calibrant.regression import MeanTable
 
 KINDS = [
-    Quantile(1),
-    Quantile(3),
-    Quantile(10),
+    EqualSize(1),
+    EqualSize(3),
+    EqualSize(10),
     EqualWidth(4),
     EqualWidth(7, closed="right"),
     Edges([0, 0.3, 0.55, 1]),
@@ -90,7 +89,7 @@ def test_equal_widths_divide_the_range_of_the_predictions(pairs, n_bins, closed)
 def test_importance_weights_cut_at_shares_of_the_total_weight(rng):
     p, weight = rng.normal(size=200), rng.gamma(2, 1, 200)
     y = p + rng.normal(size=200)
-    one, two = (Quantile(7)(MeanTable.from_arrays(y, p, sample_weight=c * weight)) for c in (1.0, 1e-7))
+    one, two = (EqualSize(7)(MeanTable.from_arrays(y, p, sample_weight=c * weight)) for c in (1.0, 1e-7))
     assert one.labels.tolist() == two.labels.tolist()
     order = np.argsort(p)
     held = np.cumsum(weight[order]) - weight[order]
@@ -107,10 +106,10 @@ def test_bins_that_need_probabilities_refuse_point_predictions():
 
 
 def test_bins_and_their_number_exclude_each_other():
-    assert choose_bins(Quantile, None, None) == Quantile(10)
-    assert choose_bins(Quantile, 3, None) == Quantile(3)
-    assert choose_bins(Quantile, None, PAVA()) == PAVA()
+    assert choose_bins(EqualSize, None, None) == EqualSize(10)
+    assert choose_bins(EqualSize, 3, None) == EqualSize(3)
+    assert choose_bins(EqualSize, None, PAVA()) == PAVA()
     with pytest.raises(cb.InputError, match="n_bins must not be given together with bins"):
-        choose_bins(Quantile, 3, PAVA())
-    with pytest.raises(cb.InputError, match=r"bins must be an object such as cb.Quantile\(10\); got 'quantile'"):
-        choose_bins(Quantile, None, "quantile")
+        choose_bins(EqualSize, 3, PAVA())
+    with pytest.raises(cb.InputError, match=r"bins must be an object such as cb.bins.EqualSize\(10\); got 'quantile'"):
+        choose_bins(EqualSize, None, "quantile")

@@ -14,7 +14,7 @@ from calibrant import regression as rg
 @given(point_rows, st.sampled_from([(1, 1), (1, 3), (5, 1), (0, 1)]))
 def test_the_shift_of_linear_costs_is_a_quantile_and_no_other_is_cheaper(pairs, units):
     y, p = point_columns(pairs)
-    cost = cb.LinearCost(over=units[0], under=units[1])
+    cost = cb.costs.LinearCost(over=units[0], under=units[1])
     found = rg.cost_by_bin(y, p, cost=cost, n_bins=1)
     shift = found.per_bin["shift"][0]
     grid = np.concatenate([y - p, [0.0]])

@@ -13,8 +13,9 @@ from scipy.stats import norm
 from strategies import columns, count, some_rows, tables
 
 import calibrant as cb
-from calibrant import PAVA, EqualWidth, ScoreTable
+from calibrant import ScoreTable
 from calibrant.metrics import Partition, smooth_errors
+from calibrant.metrics.bins import PAVA, EqualWidth
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 BELLA = json.loads((GOLDEN / "expected.json").read_text())["cost_bella"]["bella"]
@@ -35,9 +36,9 @@ def test_measures_of_bella_et_al(case):
     table = ScoreTable.from_arrays(case["y"], case["p"])
     close = {"rel": 0, "abs": 1e-12}
     assert cb.brier(table) == pytest.approx(case["brier_two_class_n_times_C"], **close)
-    assert cb.calbin(table, window=case["s"]) == pytest.approx(case["calbin"], **close)
-    assert cb.calloss(table) == pytest.approx(case["calloss"], **close)
-    corp = cb.corp_decomposition(table)
+    assert cb.metrics.calbin(table, window=case["s"]) == pytest.approx(case["calbin"], **close)
+    assert cb.metrics.calloss(table) == pytest.approx(case["calloss"], **close)
+    corp = cb.metrics.corp_decomposition(table)
     assert (corp.mcb, corp.unc) == pytest.approx((case["corp_mcb_brier"], case["corp_unc"]), **close)
     clipped = table.map(lambda p: np.clip(p, 1e-3, 1 - 1e-3))
     assert cb.log_loss(clipped) == pytest.approx(case["logloss_clipped_1e-3"], **close)
@@ -45,7 +46,7 @@ def test_measures_of_bella_et_al(case):
     fitted = blocks.rate[blocks.labels][np.searchsorted(table.score, case["p"])]
     assert fitted == pytest.approx(case["pav"], **close)
     for bins, wanted in ((EqualWidth(10), case["murphy_10bins"]), (each_score, case["murphy_by_value"])):
-        parts = cb.murphy_decomposition(table, bins=bins)
+        parts = cb.metrics.murphy_decomposition(table, bins=bins)
         for term in ("reliability", "resolution", "uncertainty", "within_variance", "within_covariance", "brier"):
             assert getattr(parts, term) == pytest.approx(wanted[term], **close), term
 
@@ -58,10 +59,10 @@ def test_agreement_with_other_implementations(case):
     with np.load(GOLDEN / f"{case}_public.npz") as rows:
         table = ScoreTable.from_arrays(rows["y"], rows["p"])
     wanted = PEERS[case]
-    corp = cb.corp_decomposition(table)
-    ours = {"brier": cb.brier(table), "auc": cb.auc(table), "mcb": corp.mcb, "dsc": corp.dsc, "unc": corp.unc}
+    corp = cb.metrics.corp_decomposition(table)
+    ours = {"brier": cb.brier(table), "auc": cb.metrics.auc(table), "mcb": corp.mcb, "dsc": corp.dsc, "unc": corp.unc}
     if "slope" in wanted:
-        fit = cb.slope_intercept(table, eps=2.0**-53)  # statsmodels got the logits unclipped
+        fit = cb.metrics.slope_intercept(table, eps=2.0**-53)  # statsmodels got the logits unclipped
         ours |= {"log_loss": cb.log_loss(table), "slope": fit.slope, "intercept": fit.intercept}
     for name, value in ours.items():
         assert value == pytest.approx(wanted[name], rel=1e-9, abs=1e-9), name
@@ -72,7 +73,7 @@ def test_smooth_ece_is_near_relplots(case):
     """relplot rounds scores to a mesh of some thousand points and halves its bandwidth ten times: within 0.0015."""
     with np.load(GOLDEN / f"{case}_public.npz") as rows:
         table = ScoreTable.from_arrays(rows["y"], rows["p"])
-    assert cb.smooth_ece(table) == pytest.approx(PEERS[case]["smooth_ece"], abs=1.5e-3)
+    assert cb.metrics.smooth_ece(table) == pytest.approx(PEERS[case]["smooth_ece"], abs=1.5e-3)
     coefficients = smooth_errors._cosine_coefficients(table)
     for sigma in (0.01, 0.05, 0.2):
         at = smooth_errors.smooth_ece_at(coefficients, sigma)
@@ -103,7 +104,7 @@ def test_smooth_ece_at_a_bandwidth_is_its_integral(rng, sigma):
 def test_smooth_ece_is_the_fixed_point_of_its_bandwidth(rng):
     p = rng.random(500)
     table = ScoreTable.from_arrays(rng.random(500) < p**2, p)
-    value = cb.smooth_ece(table)
+    value = cb.metrics.smooth_ece(table)
     assert smooth_errors.smooth_ece_at(smooth_errors._cosine_coefficients(table), value) == pytest.approx(
         value, abs=1e-9
     )
@@ -160,23 +161,23 @@ def test_isotonic_errors_are_percentiles_over_rows(table):
 # laws
 
 
-@given(tables, st.sampled_from([EqualWidth(10), EqualWidth(3), cb.Quantile(4), PAVA(), cb.PAVABC()]))
+@given(tables, st.sampled_from([EqualWidth(10), EqualWidth(3), cb.bins.EqualSize(4), PAVA(), cb.bins.PAVABC()]))
 def test_murphys_five_terms_add_up_to_brier(table, bins):
-    parts = cb.murphy_decomposition(table, bins=bins)
-    assert parts.brier == pytest.approx(cb.Brier().value(table), abs=1e-14)
+    parts = cb.metrics.murphy_decomposition(table, bins=bins)
+    assert parts.brier == pytest.approx(cb.metrics.Brier().value(table), abs=1e-14)
     assert min(parts.reliability, parts.resolution, parts.uncertainty, parts.within_variance) >= 0
 
 
 @given(tables)
 def test_corp_adds_up_to_brier_and_its_components_are_nonnegative(table):
-    parts = cb.corp_decomposition(table)
-    assert parts.mcb - parts.dsc + parts.unc == pytest.approx(cb.Brier().value(table), abs=1e-14)
+    parts = cb.metrics.corp_decomposition(table)
+    assert parts.mcb - parts.dsc + parts.unc == pytest.approx(cb.metrics.Brier().value(table), abs=1e-14)
     assert min(parts.mcb, parts.dsc, parts.unc) >= -1e-15
 
 
 @given(tables)
 def test_calloss_is_reliability_with_a_bin_for_every_score(table):
-    parts = cb.murphy_decomposition(table, bins=each_score)
+    parts = cb.metrics.murphy_decomposition(table, bins=each_score)
     assert cb.metrics.CalLoss().value(table) == pytest.approx(parts.reliability, abs=1e-14)
 
 
@@ -231,7 +232,7 @@ def test_debiasing_removes_the_expectation_of_noise(rng):
     for _ in range(300):
         p = rng.random(200)
         table = ScoreTable.from_arrays(rng.random(200) < p, p)
-        plain.append(cb.RMSCE(bins=cb.Quantile(10))(table).value ** 2)
+        plain.append(cb.metrics.RMSCE(bins=cb.bins.EqualSize(10))(table).value ** 2)
         debiased.append(cb.metrics.DebiasedSCE()(table).value)
     assert np.mean(plain) > 0.006
     assert abs(np.mean(debiased)) < 0.001
@@ -244,18 +245,18 @@ def test_slope_and_intercept_undo_a_known_distortion(rng):
     truth = rng.random(200_000)
     y = rng.random(truth.size) < truth
     distorted = 1 / (1 + np.exp(-(np.log(truth / (1 - truth)) - 0.3) / 0.5))
-    fit = cb.slope_intercept(y, distorted)
+    fit = cb.metrics.slope_intercept(y, distorted)
     assert (fit.slope, fit.intercept) == pytest.approx((0.5, 0.3), abs=0.02)
 
 
 def test_weighted_slopes_equal_those_of_repeated_rows(rng):
     p, w = rng.random(300), rng.integers(1, 4, 300)
     y = rng.random(300) < p
-    counted = cb.slope_intercept(y, p, frequency=w)
-    repeated = cb.slope_intercept(np.repeat(y, w), np.repeat(p, w))
+    counted = cb.metrics.slope_intercept(y, p, frequency=w)
+    repeated = cb.metrics.slope_intercept(np.repeat(y, w), np.repeat(p, w))
     assert (counted.slope, counted.intercept) == (repeated.slope, repeated.intercept)
     for weight in (w, w / 7):
-        weighted = cb.slope_intercept(y, p, sample_weight=weight)
+        weighted = cb.metrics.slope_intercept(y, p, sample_weight=weight)
         assert (weighted.slope, weighted.intercept) == pytest.approx((repeated.slope, repeated.intercept), rel=1e-9)
 
 
@@ -271,19 +272,19 @@ def test_weighted_slopes_equal_those_of_repeated_rows(rng):
 )
 def test_a_slope_that_does_not_exist_is_an_error(y, p, why):
     with pytest.raises(cb.InputError, match=why):
-        cb.slope_intercept(y, p)
+        cb.metrics.slope_intercept(y, p)
 
 
 @pytest.mark.parametrize("weight", [0.01, 10.0])
 def test_sums_of_weights_are_not_reported_as_rows(weight):
     y, p = [0, 0, 1, 0, 1, 1], [0, 0, 0, 0.4, 0.6, 1]
-    (note,) = cb.slope_intercept(y, p, sample_weight=np.full(6, weight)).notes
+    (note,) = cb.metrics.slope_intercept(y, p, sample_weight=np.full(6, weight)).notes
     assert note.text.startswith("Distinct scores that were clipped to ")
     assert note.count == 2
 
 
 def test_scores_of_0_and_1_are_clipped_and_counted():
-    fit = cb.slope_intercept([0, 1, 0, 1, 1, 0], [0, 1, 1, 0.4, 0.6, 0.7])
+    fit = cb.metrics.slope_intercept([0, 1, 0, 1, 1, 0], [0, 1, 1, 0.4, 0.6, 0.7])
     assert fit.n_clipped == 3
     assert [(note.code, note.count) for note in fit.notes] == [("logit_clipped", 3)]
     assert np.isfinite([fit.slope, fit.intercept]).all()
@@ -292,15 +293,15 @@ def test_scores_of_0_and_1_are_clipped_and_counted():
 def test_scores_with_equal_logits_are_one_point():
     p = np.array([0.001, np.nextafter(0.001, 1), 0.5, 0.7])
     table = ScoreTable.from_counts(p, [2, 2, 2, 2], [1, 0, 2, 1])
-    fit = cb.slope_intercept(table)
-    joined = cb.slope_intercept(ScoreTable.from_counts([0.001, 0.5, 0.7], [4, 2, 2], [1, 2, 1]))
+    fit = cb.metrics.slope_intercept(table)
+    joined = cb.metrics.slope_intercept(ScoreTable.from_counts([0.001, 0.5, 0.7], [4, 2, 2], [1, 2, 1]))
     assert (fit.slope, fit.intercept) == pytest.approx((joined.slope, joined.intercept), rel=1e-9)
 
 
 @pytest.mark.parametrize("tiny", [1.0, 1e-3, 1e-8, 1e-12])
 def test_a_fit_solves_the_score_equations(tiny):
     y, p, w = np.array([1, 0, 1, 0]), np.array([0.1, 0.5, 0.7, 0.9]), np.array([tiny, 1.5, tiny, 1.5])
-    fit = cb.slope_intercept(y, p, sample_weight=w)
+    fit = cb.metrics.slope_intercept(y, p, sample_weight=w)
     x = np.log(p / (1 - p))
     residual = w * (y - 1 / (1 + np.exp(-(fit.intercept + fit.slope * x))))
     assert abs(residual.sum()) < 1e-9 * tiny
@@ -310,7 +311,7 @@ def test_a_fit_solves_the_score_equations(tiny):
 @pytest.mark.parametrize("eps", [0, -1, 0.5, 1e-300, np.nan])
 def test_eps_keeps_scores_off_the_border(eps):
     with pytest.raises(cb.InputError, match="eps must be a float in"):
-        cb.slope_intercept([1, 0, 1, 0], [0.1, 0.5, 0.7, 0.9], eps=eps)
+        cb.metrics.slope_intercept([1, 0, 1, 0], [0.1, 0.5, 0.7, 0.9], eps=eps)
 
 
 # weights
@@ -339,8 +340,8 @@ def test_debiasing_is_exact_in_the_mean_for_weighted_rows():
 
 
 def test_weights_of_very_different_size_do_not_cancel():
-    assert cb.stratified_brier([1, 0], [0.9, 0.2], sample_weight=[1e10 + 0.5, 1e-6]) == pytest.approx(0.025)
-    assert cb.auc([1, 0, 0], [0.9, 0.2, 0.95], sample_weight=[1e10 + 0.5, 1.1e-6, 1.1e-6]) == pytest.approx(0.5)
+    assert cb.metrics.stratified_brier([1, 0], [0.9, 0.2], sample_weight=[1e10 + 0.5, 1e-6]) == pytest.approx(0.025)
+    assert cb.metrics.auc([1, 0, 0], [0.9, 0.2, 0.95], sample_weight=[1e10 + 0.5, 1.1e-6, 1.1e-6]) == pytest.approx(0.5)
 
 
 def test_smooth_ece_of_reversed_forecasts_is_one():
@@ -362,7 +363,7 @@ def test_scores_can_be_pickled_hashed_and_compared():
 
 def test_calbin_refuses_windows_larger_than_memory():
     with pytest.raises(cb.InputError, match="at most 1,000,000,000"):
-        cb.calbin(ScoreTable.from_counts([0.1, 0.9], [10**13] * 2, [10**12] * 2))
+        cb.metrics.calbin(ScoreTable.from_counts([0.1, 0.9], [10**13] * 2, [10**12] * 2))
     for window in (-3, True, 1.5):
         with pytest.raises(cb.InputError, match="window"):
             cb.metrics.CalBin(window=window)
@@ -370,10 +371,10 @@ def test_calbin_refuses_windows_larger_than_memory():
 
 def test_calbin_names_the_rows_it_needs():
     with pytest.raises(cb.InputError, match="sample_weight must be omitted for calbin"):
-        cb.calbin([0, 1], [0.1, 0.9], sample_weight=[0.5, 0.5])
+        cb.metrics.calbin([0, 1], [0.1, 0.9], sample_weight=[0.5, 0.5])
     for window, most in ((0, "of at least 1"), (3, "from 1 to 2"), (1.5, "of at least 1")):
         with pytest.raises(cb.InputError, match=f"window must be a whole number {most}"):
-            cb.calbin([0, 1], [0.1, 0.9], window=window)
+            cb.metrics.calbin([0, 1], [0.1, 0.9], window=window)
 
 
 @pytest.mark.parametrize("size", [3, 40, 1000, 16_000])

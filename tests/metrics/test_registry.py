@@ -83,7 +83,7 @@ def test_all_forms_give_the_same_diagram_of_the_null():
 @EVERY
 def test_all_forms_give_the_same_class_wise_value(name):
     proba = np.column_stack([1 - P, P])
-    first, *others = (cb.classwise(form, Y, proba).to_dict() for form in forms(name))
+    first, *others = (cb.metrics.classwise(form, Y, proba).to_dict() for form in forms(name))
     assert all(other == first for other in others)
 
 
@@ -144,12 +144,12 @@ def test_a_metric_is_frozen_hashable_picklable_and_has_a_short_repr(name):
     ("metric", "text"),
     [
         (cb.ECE(n_bins=15), "ECE(n_bins=15)"),
-        (cb.ECE(bins=cb.EqualWidth(15)), "ECE(n_bins=15)"),
-        (cb.ECE(bins=cb.Quantile(10)), "ECE(bins=Quantile(n_bins=10))"),
+        (cb.ECE(bins=cb.bins.EqualWidth(15)), "ECE(n_bins=15)"),
+        (cb.ECE(bins=cb.bins.EqualSize(10)), "ECE(bins=EqualSize(n_bins=10))"),
         (cb.TCE(alpha=0.01, test=cb.significance.score), "TCE(alpha=0.01, test=score)"),
-        (cb.ECC(cb.LinearCost(1, 5), n_bins=5), "ECC(cost=LinearCost(over=1, under=5), n_bins=5)"),
+        (cb.metrics.ECC(cb.costs.LinearCost(1, 5), n_bins=5), "ECC(cost=LinearCost(over=1, under=5), n_bins=5)"),
         (
-            cb.GCE(cb.PAVA(), cb.losses.signed_gap, cb.norms.sup, name="worst"),
+            cb.GCE(cb.bins.PAVA(), cb.losses.signed_gap, cb.norms.sup, name="worst"),
             "GCE(bins=PAVA(), loss=signed_gap, norm=sup, name='worst')",
         ),
         (cb.metrics.CalBin(window=3), "CalBin(window=3)"),
@@ -160,10 +160,10 @@ def test_a_repr_shows_settings_other_than_the_defaults(metric, text):
 
 
 def test_metrics_with_equal_parts_are_equal_whatever_their_class():
-    parts = cb.EqualWidth(10), cb.losses.absolute_gap, cb.norms.weighted_l1
-    assert cb.ECE() == cb.GCE(*parts, name="mine") == cb.ACE(bins=cb.EqualWidth(10))
+    parts = cb.bins.EqualWidth(10), cb.losses.absolute_gap, cb.norms.weighted_l1
+    assert cb.ECE() == cb.GCE(*parts, name="mine") == cb.metrics.ACE(bins=cb.bins.EqualWidth(10))
     assert hash(cb.ECE()) == hash(cb.GCE(*parts))
-    assert cb.ECE() != cb.ECE(n_bins=11) != cb.MCE(n_bins=11)
+    assert cb.ECE() != cb.ECE(n_bins=11) != cb.metrics.MCE(n_bins=11)
     assert cb.ECE() != "ECE"
     assert cb.GCE.from_spec(cb.TCE(alpha=0.01).spec) == cb.TCE(alpha=0.01) != cb.TCE()
 
@@ -202,12 +202,12 @@ def test_an_object_that_is_no_metric_is_refused(metric):
 
 
 def test_several_metrics_are_a_list_or_a_mapping():
-    found = {"ECE": cb.ECE(), "Brier": cb.Brier()}
-    assert as_metrics(["ece", cb.brier]) == as_metrics((cb.ECE, cb.Brier())) == found
+    found = {"ECE": cb.ECE(), "Brier": cb.metrics.Brier()}
+    assert as_metrics(["ece", cb.brier]) == as_metrics((cb.ECE, cb.metrics.Brier())) == found
     assert as_metrics(["ECE", "Brier"]) == as_metrics(["Ece", "BRIER"]) == found
     names = ["log-odds error", "log loss", "ECCE-MAD"]
     assert list(as_metrics(names)) == list(as_metrics([metric_key(name) for name in names])) == names
-    assert as_metrics({"a": "tce", 1: cb.mce}) == {"a": cb.TCE(), "1": cb.MCE()}
+    assert as_metrics({"a": "tce", 1: cb.metrics.mce}) == {"a": cb.TCE(), "1": cb.metrics.MCE()}
     for bad in ([], {}, "ece", cb.ece, None):
         with pytest.raises(cb.InputError, match="metrics must be a list of metrics or a mapping"):
             as_metrics(bad)
@@ -233,8 +233,8 @@ def test_a_metric_without_bins_needs_a_name_and_a_value():
 
 
 def test_a_result_and_its_function_agree_and_carry_notes():
-    found = cb.Brier()([0, 1, 1], [0.1, 0.7, np.nan], missing="drop")
+    found = cb.metrics.Brier()([0, 1, 1], [0.1, 0.7, np.nan], missing="drop")
     assert [note.code for note in found.notes] == ["missing"]
-    assert found.definition == cb.Brier()
+    assert found.definition == cb.metrics.Brier()
     with pytest.warns(cb.CalibrantWarning, match="missing"):
         assert cb.brier([0, 1, 1], [0.1, 0.7, np.nan], missing="drop") == float(found)

@@ -282,7 +282,7 @@ def test_metrics_of_another_kind_are_refused():
     with pytest.raises(cb.InputError, match=text):
         cb.evaluate([0, 1], [0.2, 0.7], metrics=["mae"])
     with pytest.raises(cb.InputError, match="metric must measure binary scores"):
-        cb.classwise("mae", [0, 1], [[0.5, 0.5], [0.1, 0.9]])
+        cb.metrics.classwise("mae", [0, 1], [[0.5, 0.5], [0.1, 0.9]])
     with pytest.raises(cb.InputError, match="probabilities of one event"):
         cb.evaluate([0, 1], [[0.5, 0.5], [0.1, 0.9]], metrics=["mae"])
 

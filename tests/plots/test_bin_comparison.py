@@ -32,7 +32,7 @@ def test_kinds_of_bins_have_their_sizes_edges_rates_and_errors(rows, figure):
 
 
 def test_bins_and_axes_can_be_chosen(rows, figure):
-    kinds = {"halves": cb.EqualWidth(2), "my own": cb.Edges([0, 0.25, 1])}
+    kinds = {"halves": cb.bins.EqualWidth(2), "my own": cb.bins.Edges([0, 0.25, 1])}
     drawn = plots.BinningDisplay.from_predictions(*rows, bins=kinds, xmax=0.4, fig=figure)
     assert drawn.ax_rates_["halves"].get_xlim()[1] == pytest.approx(0.41)
     assert [bar.get_gid() for bar in drawn.sizes_["halves"]] == ["binning-halves-bin-0-size"]  # the other is beyond

@@ -17,16 +17,16 @@ from tests.visual.layout import unreadable
 def test_the_cost_at_every_ratio_is_ecc(rows, figure):
     y, p = rows
     drawn = plots.CostDisplay.from_predictions(
-        y, p, ratios=[0.1, 1, 7], n_resamples=99, bins=cb.Quantile(8), fig=figure
+        y, p, ratios=[0.1, 1, 7], n_resamples=99, bins=cb.bins.EqualSize(8), fig=figure
     )
     frame = drawn.data()
     for i, ratio in enumerate((0.1, 1, 7)):
-        cost = cb.LinearCost(over=2 / (1 + ratio), under=2 * ratio / (1 + ratio))
-        metric = cb.ECC(cost, bins=cb.Quantile(8))
+        cost = cb.costs.LinearCost(over=2 / (1 + ratio), under=2 * ratio / (1 + ratio))
+        metric = cb.metrics.ECC(cost, bins=cb.bins.EqualSize(8))
         assert drawn.lines_["model"].get_ydata()[i] == pytest.approx(metric(y, p).value)
         found = cb.interval(metric, y, p, n_resamples=99, random_state=0)
         assert (frame["low"][i], frame["high"][i]) == pytest.approx((found.low, found.high))
-    assert drawn.lines_["model"].get_ydata()[1] == pytest.approx(cb.ace(y, p, n_bins=8))
+    assert drawn.lines_["model"].get_ydata()[1] == pytest.approx(cb.metrics.ace(y, p, n_bins=8))
 
 
 @pytest.mark.parametrize("ratios", [[], [0], [-1, 1], [float("inf")], [[1]]])

@@ -87,7 +87,7 @@ def test_bins_of_rare_events_divide_the_range_that_has_most_events(rare):
     assert len(breakdown.partition) == 10
     assert share.max() < 0.2
     assert unreadable(drawn.figure_) == []
-    wide = plots.ReliabilityDisplay.from_predictions(*rare, bins=cb.EqualWidth(10), fig=page())
+    wide = plots.ReliabilityDisplay.from_predictions(*rare, bins=cb.bins.EqualWidth(10), fig=page())
     (breakdown,) = wide.breakdowns.values()
     assert (breakdown.partition.k / breakdown.partition.k.sum()).max() > 0.5
 

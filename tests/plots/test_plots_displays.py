@@ -40,8 +40,8 @@ def test_predictions_estimators_and_breakdowns_give_the_same_plot(display, rows)
         one = display.from_predictions(y, p, metric=cb.ECE(), fig=page(), **options)
         two = display.from_estimator(Fitted(), p[:, None], y, metric=cb.ECE(), fig=page(), **options)
     if display is plots.BinningDisplay:
-        one = display.from_predictions(y, p, bins={"bins": cb.EqualWidth(10)}, fig=page())
-        two = display.from_estimator(Fitted(), p[:, None], y, bins={"bins": cb.EqualWidth(10)}, fig=page())
+        one = display.from_predictions(y, p, bins={"bins": cb.bins.EqualWidth(10)}, fig=page())
+        two = display.from_estimator(Fitted(), p[:, None], y, bins={"bins": cb.bins.EqualWidth(10)}, fig=page())
     three = display.from_breakdown(measured(display, cb.ScoreTable.from_arrays(y, p)), fig=figures[2], **same)
     assert plots.svg(one) == plots.svg(two) == plots.svg(three) == plots.svg(one)
 
@@ -246,10 +246,10 @@ def test_plots_show_the_measured_values(rows):
     assert groups.data()["value"].tolist() == [brier.value(table) for table in half]
     with pytest.raises(cb.InputError, match="one metric with equal settings; got ECE, TCE"):
         plots.GroupDisplay.from_breakdown({"a": cb.ECE()(half[0]), "b": cb.TCE()(half[1])}, fig=page())
-    costly = cb.ECC(cb.PowerCost(2, over=1, under=1), bins=cb.Quantile(5))(y, p)
+    costly = cb.metrics.ECC(cb.costs.PowerCost(2, over=1, under=1), bins=cb.bins.EqualSize(5))(y, p)
     drawn = plots.CostDisplay.from_breakdown(costly, ratios=[1.0], n_resamples=0, fig=page())
     assert drawn.values("model")[0] == pytest.approx(costly.value)
-    own = cb.ECC(lambda p, a: abs(p - a))(y, p)
+    own = cb.metrics.ECC(lambda p, a: abs(p - a))(y, p)
     with pytest.raises(cb.InputError, match="cost must have the unit costs over and under"):
         plots.CostDisplay.from_breakdown(own, fig=page())
     with pytest.raises(cb.InputError, match="breakdown must be a Breakdown"):
@@ -259,7 +259,9 @@ def test_plots_show_the_measured_values(rows):
 def test_weights_are_not_called_rows(rows, rng):
     y, p = rows
     w = rng.exponential(size=600)
-    drawn = plots.ReliabilityDisplay.from_predictions(y, p, sample_weight=w / w.sum(), bins=cb.Quantile(5), fig=page())
+    drawn = plots.ReliabilityDisplay.from_predictions(
+        y, p, sample_weight=w / w.sum(), bins=cb.bins.EqualSize(5), fig=page()
+    )
     assert not drawn.data()["small"].any()
     few = plots.ReliabilityDisplay.from_predictions(y[:20], p[:20], sample_weight=w[:20] * 1000.5, fig=page())
     assert few.data()["small"].all()
@@ -295,7 +297,7 @@ def test_names_that_are_equal_as_text_are_rejected(display, rows):
 
 def test_names_given_by_users_are_not_interpreted(rows):
     y, p = rows
-    odd = cb.GCE(cb.Quantile(3), cb.losses.absolute_gap, cb.norms.sup, name="gap $x^{$")
+    odd = cb.GCE(cb.bins.EqualSize(3), cb.losses.absolute_gap, cb.norms.sup, name="gap $x^{$")
     ET.fromstring(plots.svg(plots.NullDisplay.from_predictions(y, p, metric=odd, n_resamples=19, fig=page())))
     names = ["a\x08", "b\ud800", 'x="0.123456"', "two\nlines"]
     drawn = plots.CostDisplay.from_predictions(y, dict.fromkeys(names, p), n_resamples=0, fig=page())
@@ -338,7 +340,7 @@ def test_long_names_are_shortened(rows):
 
 
 def test_alt_texts_of_single_bins_and_perfect_fits():
-    one = plots.BinningDisplay.from_predictions([1], [0.5], bins={"one": cb.EqualWidth(1)}, fig=page())
+    one = plots.BinningDisplay.from_predictions([1], [0.5], bins={"one": cb.bins.EqualWidth(1)}, fig=page())
     assert "in 1 way: one, 1 bin of 1 rows, total error" in one.alt_text()
     right = plots.ReliabilityDisplay.from_predictions([0, 1, 0, 1], [0.5] * 4, fig=page())
     assert "no deviation of event rates from predictions" in right.alt_text()
@@ -358,7 +360,10 @@ def test_common_mistakes_have_clear_errors(rows):
         plots.GroupDisplay.from_predictions(y, p, n_resamples=49, fig=page())
     one, two = (
         plots.CostDisplay.from_predictions(y, p, cost=cost, n_resamples=0, fig=page()).data()
-        for cost in (cb.PowerCost(2, over=1, under=20), lambda over, under: cb.PowerCost(2, over=over, under=under))
+        for cost in (
+            cb.costs.PowerCost(2, over=1, under=20),
+            lambda over, under: cb.costs.PowerCost(2, over=over, under=under),
+        )
     )
     assert one.equals(two)
 

@@ -27,7 +27,7 @@ def test_rare_events_fill_their_axes(rng):
 
 
 def test_points_lie_at_mean_prediction_and_rate(rows, figure):
-    drawn = plots.ReliabilityDisplay.from_predictions(*rows, bins=cb.Quantile(7), fig=figure)
+    drawn = plots.ReliabilityDisplay.from_predictions(*rows, bins=cb.bins.EqualSize(7), fig=figure)
     p = drawn.breakdowns["model"].partition
     assert np.array([point.get_xydata()[0] for point in drawn.points_["model"]]) == pytest.approx(
         np.column_stack([p.mean_score, p.rate])

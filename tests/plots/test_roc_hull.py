@@ -16,7 +16,7 @@ from tests.plots.displays import number, page
 def test_the_hull_has_the_bins_of_pava_as_its_segments(rows, figure):
     y, p = rows
     drawn = plots.RocHullDisplay.from_predictions(y, p, fig=figure)
-    bins = cb.PAVA()(cb.ScoreTable.from_arrays(y, p))
+    bins = cb.bins.PAVA()(cb.ScoreTable.from_arrays(y, p))
     assert [number(s) for s in drawn.segments_] == list(range(len(bins)))
     events, others = y.sum(), (~y).sum()
     for i, segment in enumerate(drawn.segments_):

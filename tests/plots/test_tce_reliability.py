@@ -71,7 +71,7 @@ def test_a_violin_is_the_distribution_of_its_rows(figure, rng):
     """Two groups of predictions in one bin make a violin with two bellies, as wide as they are many."""
     p = np.concatenate([rng.normal(0.3, 0.01, 3000), rng.normal(0.6, 0.01, 1000)])
     y = rng.random(4000) < 0.4
-    gce = cb.TCE(bins=cb.Edges([0, 1]))
+    gce = cb.TCE(bins=cb.bins.Edges([0, 1]))
     drawn = plots.TestBasedReliabilityDisplay.from_breakdown(gce(y, p), fig=figure)
     vertices = np.concatenate([v.get_path().vertices for v in (*drawn.accepted_violins_, *drawn.rejected_violins_)])
 
@@ -165,7 +165,7 @@ def test_other_tests_and_weights_are_plotted(rows, rng, figure):
 @pytest.mark.parametrize("count", [60, 61, 200, 201, 1000])
 def test_many_bins_make_small_files(count, rng):
     p = rng.random(40_000)
-    breakdown = cb.TCE(bins=cb.Quantile(count))(rng.random(40_000) < p**1.2, p)
+    breakdown = cb.TCE(bins=cb.bins.EqualSize(count))(rng.random(40_000) < p**1.2, p)
     drawn = plots.TestBasedReliabilityDisplay.from_breakdown(
         breakdown, fig=Figure(figsize=(8, 5.6), layout="constrained")
     )
@@ -178,7 +178,7 @@ def test_the_number_of_rows_does_not_change_the_size_of_a_file(rng):
     sizes = []
     for n in (2_000, 200_000):
         p = rng.random(n)
-        breakdown = cb.TCE(bins=cb.Quantile(12))(rng.random(n) < p, p)
+        breakdown = cb.TCE(bins=cb.bins.EqualSize(12))(rng.random(n) < p, p)
         sizes.append(len(plots.svg(plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, fig=Figure()))))
     assert max(sizes) < 70_000
     assert max(sizes) / min(sizes) < 1.3
@@ -189,7 +189,7 @@ def test_rejected_predictions_beyond_the_axis_are_red_at_its_end(scale):
     p = np.r_[np.full(5, 1e-6), np.full(995, 0.01)]
     y = np.zeros(1000)
     y[100:108] = 1
-    breakdown = cb.TCE(bins=cb.Edges([0, 1]))(y, p)
+    breakdown = cb.TCE(bins=cb.bins.Edges([0, 1]))(y, p)
     assert breakdown.per_bin["rejected"].tolist() == [5]
     drawn = plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, scale=scale, fig=page())
     assert len(drawn.rejected_violins_) == 1
@@ -197,7 +197,7 @@ def test_rejected_predictions_beyond_the_axis_are_red_at_its_end(scale):
 
 
 def test_the_share_that_is_rejected_is_that_of_rows_whatever_the_norm(rows):
-    gce = cb.GCE(cb.Quantile(5), cb.losses.RejectionRate(), cb.norms.sup, name="worst")
+    gce = cb.GCE(cb.bins.EqualSize(5), cb.losses.RejectionRate(), cb.norms.sup, name="worst")
     drawn = plots.TestBasedReliabilityDisplay.from_breakdown(gce(*rows), fig=page())
     share = 100 * drawn.data()["rejected"].sum() / 600
     assert drawn.breakdown.value > share
@@ -214,13 +214,13 @@ def test_too_many_bins_are_rejected(rng):
     p = rng.random(3000)
     with pytest.raises(cb.InputError, match=r"at most 1,000 bins; got 1,001"):
         plots.TestBasedReliabilityDisplay.from_breakdown(
-            cb.TCE(bins=cb.Quantile(1001))(rng.random(3000) < p, p), fig=page()
+            cb.TCE(bins=cb.bins.EqualSize(1001))(rng.random(3000) < p, p), fig=page()
         )
 
 
 def test_edges_are_labelled_between_their_bins(rng):
     p = np.r_[rng.uniform(0, 0.2, 300), rng.uniform(0.5, 0.6, 100)]
-    breakdown = cb.TCE(bins=cb.EqualWidth(10))(rng.random(400) < p, p)
+    breakdown = cb.TCE(bins=cb.bins.EqualWidth(10))(rng.random(400) < p, p)
     drawn = plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, fig=page())
     found = {
         float(t): label.get_text()

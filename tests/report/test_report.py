@@ -96,7 +96,7 @@ def test_the_page_has_the_level_and_the_intervals_that_were_asked_for():
     y, scores, _ = rows()
     p = scores["model 1"]
     result = cb.evaluate(
-        y, p, metrics={"TCE": cb.TCE(alpha=0.001), "ACE": cb.ACE()}, confidence_level=0.8, n_resamples=49
+        y, p, metrics={"TCE": cb.TCE(alpha=0.001), "ACE": cb.metrics.ACE()}, confidence_level=0.8, n_resamples=49
     )
     shown = sliders({"p": result})
     assert len(sensitivity.ALPHAS) == 60
@@ -241,7 +241,7 @@ def test_sliders_show_the_values_of_the_library(opened, page, found):
     for place in (0, 20, 40):
         ratio = sensitivity.RATIOS[place]
         tab.locator("#ratio").evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')) }", place)
-        value = cb.ecc(table, cost=cb.LinearCost(over=1, under=ratio))
+        value = cb.metrics.ecc(table, cost=cb.costs.LinearCost(over=1, under=ratio))
         assert float(tab.locator("#m0-cost").inner_text()) == pytest.approx(value, rel=1e-3)
     assert tab.complaints == []
 

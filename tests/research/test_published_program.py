@@ -35,7 +35,7 @@ def test_without_ties_the_bins_of_both_readings_agree(rng):
     p = rng.random(997)
     y = rng.random(997) < p
     rows, counted = rows_in_order(y, p), cb.ScoreTable.from_arrays(y, p)
-    for bins in (cb.Quantile(10), cb.EqualWidth(10), cb.PAVA()):
+    for bins in (cb.bins.EqualSize(10), cb.bins.EqualWidth(10), cb.bins.PAVA()):
         assert published_bins(bins)(rows).n.tolist() == bins(counted).n.tolist()
 
 
@@ -43,8 +43,8 @@ def test_float_cuts_miss_a_row_where_a_product_is_rounded_down():
     """N = B = 50: 29 / 50 * 50 is 28.999999999999996, so one bin is empty and the next has two rows."""
     p = (np.arange(50) + 0.5) / 50
     y = np.zeros(50)
-    assert published_bins(cb.Quantile(50))(rows_in_order(y, p)).n.max() == 2
-    assert cb.Quantile(50)(cb.ScoreTable.from_arrays(y, p)).n.tolist() == [1] * 50
+    assert published_bins(cb.bins.EqualSize(50))(rows_in_order(y, p)).n.max() == 2
+    assert cb.bins.EqualSize(50)(cb.ScoreTable.from_arrays(y, p)).n.tolist() == [1] * 50
 
 
 @pytest.mark.parametrize(("n_min", "n_max"), [(3, 4), (5, 9), (10, 15)])
@@ -52,8 +52,8 @@ def test_both_tail_rules_agree_for_narrow_limits(n_min, n_max, rng):
     """Where 2 n_min > n_max the program never joins the tail, and Algorithm 2 could not either."""
     p = rng.random(80)
     rows = rows_in_order(rng.random(80) < p, p)
-    ours = cb.PAVABC(n_min, n_max)(rows)
-    theirs = published_bins(cb.PAVABC(n_min, n_max))(rows)
+    ours = cb.bins.PAVABC(n_min, n_max)(rows)
+    theirs = published_bins(cb.bins.PAVABC(n_min, n_max))(rows)
     if ours.n[-1] <= n_min:
         assert theirs.n.tolist() == ours.n.tolist()
     assert theirs.n.sum() == ours.n.sum() == 80
@@ -71,11 +71,11 @@ def test_the_t_test_is_that_of_the_program_and_rejects_far_more(rng):
 
 def test_bins_of_the_program_split_equal_predictions(rng):
     y, p = tied(rng, 500)
-    breakdown = as_published(cb.ACE(n_bins=5), y, p)
+    breakdown = as_published(cb.metrics.ACE(n_bins=5), y, p)
     assert breakdown.partition.n.tolist() == [100] * 5
-    assert breakdown.value != cb.ace(y, p, n_bins=5)
+    assert breakdown.value != cb.metrics.ace(y, p, n_bins=5)
 
 
 def test_bins_that_the_program_does_not_have_are_an_error():
-    with pytest.raises(ValueError, match="bins must be PAVABC, PAVA, Quantile"):
+    with pytest.raises(ValueError, match="bins must be PAVABC, PAVA, EqualSize"):
         as_published(cb.TCE(bins=EqualInformation()), [0, 1], [0.2, 0.6])

@@ -208,7 +208,7 @@ def test_costs_of_the_same_predictions_lie_within_their_bounds(rows):
     """PAPERS, row 47: the reviews of Tables 6 and 7 break these laws, our ECC must not."""
     p, y = zip(*rows, strict=True)
     table = cb.ScoreTable.from_arrays(np.array(y), np.array(p))
-    ecc = {name: cb.ECC(cost=cost, bins=BINS).value(table) for name, cost in COSTS.items()}
+    ecc = {name: cb.metrics.ECC(cost=cost, bins=BINS).value(table) for name, cost in COSTS.items()}
     for number, name in ((5, "sqrt"), (6, "exp"), (7, "log")):
         low, high = tables.bounds(ecc["linear"])[number]
         assert low - 1e-12 <= ecc[name] <= high + 1e-12
@@ -326,8 +326,8 @@ def test_scaling_is_the_librarys_but_for_scores_of_0_and_1(rng):
     for cost in (EQUAL, *COSTS.values()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a Brier score that the paper's grid raises
-            cats = cb.CATS(cost, bins=BINS, grid="paper").fit(p, y)
-            caps = cb.CAPS(cost, bins=BINS, grid="paper", random_state=3).fit(p, y)
+            cats = cb.calibrators.CATS(cost, bins=BINS, grid="paper").fit(p, y)
+            caps = cb.calibrators.CAPS(cost, bins=BINS, grid="paper", random_state=3).fit(p, y)
         assert (cats.slope_, 0.0) == _best(_temperatures(), p, y, cost)
         assert (caps.slope_, caps.intercept_) == _best(_pairs(3), p, y, cost)
         assert _scaled(p, (caps.slope_, caps.intercept_)) == pytest.approx(caps(p), abs=1e-12)
@@ -339,7 +339,7 @@ def test_a_local_search_is_never_below_the_exact_minimum(cost, rng):
     draws = rng.beta(2, 5, (30, 40))
     draws[3] = 0.25  # all models say the same
     labels, above = _by_local_search(draws, np.ones(len(draws)), COSTS[cost])
-    exact = cb.optimal_prediction(draws, COSTS[cost])
+    exact = cb.metrics.optimal_prediction(draws, COSTS[cost])
     paid, least = (
         np.array([np.mean(COSTS[cost](q, a)) for q, a in zip(each, draws, strict=True)]) for each in (labels, exact)
     )

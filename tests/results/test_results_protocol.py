@@ -176,8 +176,8 @@ def test_stored_values_equal_those_of_the_library(name):
     from calibrant.kinds.binary.details import RATIOS
 
     for i in (0, 20, 40):
-        cost = cb.LinearCost(over=1, under=RATIOS[i])
-        assert sensitivity.ecc[i] == pytest.approx(cb.ecc(result.table, cost=cost))
+        cost = cb.costs.LinearCost(over=1, under=RATIOS[i])
+        assert sensitivity.ecc[i] == pytest.approx(cb.metrics.ecc(result.table, cost=cost))
     low, high = cb.significance.clopper_pearson(
         tested.partition.effective_k, tested.partition.effective_n, confidence_level=level
     )

@@ -78,7 +78,7 @@ EQUIVALENCE = {"value": 0.031234, "margin": 0.05, "pvalue": 0.0004, "alpha": 0.0
             "Deviation(bias by bin 0.021 (90 % CI 0.01 to 0.034), margin 0.05)",
         ),
         (
-            cb.detectable(100, 0.2),
+            cb.inference.detectable(100, 0.2),
             "Detectable(100 rows with a predicted rate of 0.2: at least 0.1246 above, at least 0.09981 below)",
         ),
     ],

@@ -244,7 +244,7 @@ MEANS = MeanTable.from_arrays([1.0, 2.5, 4.0], [1.0, 2.0, 5.0], sample_weight=[1
 CLASSES = ClassTable.from_arrays([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]], frequency=[2, 3])
 CONFUSION = ConfusionTable.from_codes(np.array([0, 0, 1]), np.array([0, 1, 1]), ["a", "b"])
 PARTITION = EqualWidth(5)(ScoreTable.from_counts(**COUNTS))
-MEAN_PARTITION = cb.Quantile(2)(MeanTable.from_arrays([1.0, 2.0, 5.0, 9.0], [1.0, 3.0, 4.0, 8.0]))
+MEAN_PARTITION = cb.bins.EqualSize(2)(MeanTable.from_arrays([1.0, 2.0, 5.0, 9.0], [1.0, 3.0, 4.0, 8.0]))
 NAN = np.array([1.0, np.nan, 5.0])
 WRONG_TABLES = [
     (MEANS, {"prediction": NAN}),

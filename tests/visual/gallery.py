@@ -41,7 +41,7 @@ def paper_figures() -> Iterator[tuple[str, tuple[float, float], Draw]]:
         yield f"{name}, test-based", (8, 5.6), partial(_tested, table)
         yield f"{name}, test-based, logit", (8, 5.6), partial(_tested, table, scale="logit")
         yield f"{name}, ECE", (6.4, 6.4), partial(_reliability, table, cb.bins.EqualWidth(10))
-        yield f"{name}, ACE", (6.4, 6.4), partial(_reliability, table, cb.bins.Quantile(10), scale="logit")
+        yield f"{name}, ACE", (6.4, 6.4), partial(_reliability, table, cb.bins.EqualSize(10), scale="logit")
         if name.endswith("RF"):
             yield f"{name}, bins", (8, 6.9), partial(plots.BinningDisplay.from_predictions, table)
             yield f"{name}, bins below 0.1", (8, 6.9), partial(plots.BinningDisplay.from_predictions, table, xmax=0.1)
@@ -66,8 +66,8 @@ def forecasts() -> Iterator[tuple[str, tuple[float, float], Draw]]:
     networks = sets.networks()
     y, scores = networks["AlexNet"][0], {name: p for name, (_, p) in networks.items()}
     displays = {
-        "reliability": partial(plots.ReliabilityDisplay.from_predictions, scale="logit", bins=cb.bins.Quantile(10)),
-        "costs": partial(plots.CostDisplay.from_predictions, bins=cb.bins.Quantile(10)),
+        "reliability": partial(plots.ReliabilityDisplay.from_predictions, scale="logit", bins=cb.bins.EqualSize(10)),
+        "costs": partial(plots.CostDisplay.from_predictions, bins=cb.bins.EqualSize(10)),
         "decomposition": plots.DecompositionDisplay.from_predictions,
     }
     for name, make in displays.items():
@@ -106,7 +106,7 @@ def hard() -> Iterator[tuple[str, tuple[float, float], Draw]]:
     y, p = hard_cases()["a million rows"]
     table = cb.ScoreTable.from_arrays(y, p)
     for count in (60, 200, 1000):
-        tested = cb.TCE(bins=cb.bins.Quantile(count))
+        tested = cb.TCE(bins=cb.bins.EqualSize(count))
         yield (
             f"{count} bins, test-based",
             (8, 5.6),
@@ -115,7 +115,7 @@ def hard() -> Iterator[tuple[str, tuple[float, float], Draw]]:
         yield (
             f"{count} bins, reliability",
             (6.4, 6.4),
-            partial(plots.ReliabilityDisplay.from_predictions, table, bins=cb.bins.Quantile(count)),
+            partial(plots.ReliabilityDisplay.from_predictions, table, bins=cb.bins.EqualSize(count)),
         )
     days = np.repeat(np.arange("2026-01-01", "2026-04-01", dtype="datetime64[D]"), 300)
     rng = np.random.default_rng(1)
@@ -135,7 +135,7 @@ def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
         "test_based_logit": ((7.6, 4.9), partial(_tested, forest, scale="logit")),
         "reliability": (
             (5.4, 5.4),
-            partial(plots.ReliabilityDisplay.from_predictions, y, scores, bins=cb.bins.Quantile(10)),
+            partial(plots.ReliabilityDisplay.from_predictions, y, scores, bins=cb.bins.EqualSize(10)),
         ),
         "consistency": ((5.4, 5.4), partial(_reliability, forest, cb.bins.PAVA())),
         "binning": ((7.6, 6.2), partial(plots.BinningDisplay.from_predictions, forest)),
@@ -156,7 +156,7 @@ def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
                 plots.ReliabilityDisplay.from_predictions,
                 y,
                 {"forest": scores["forest"], "recalibrated": demo.recalibrated()},
-                bins=cb.bins.Quantile(10),
+                bins=cb.bins.EqualSize(10),
             ),
         ),
         **number_pictures(),

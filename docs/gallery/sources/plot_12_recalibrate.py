@@ -17,7 +17,7 @@ p = truth**2 / (truth**2 + (1 - truth) ** 2)  # an overconfident model
 cal = cb.Isotonic(strict=True).fit(p[:2000], y[:2000])
 after = cal(p[2000:])
 display = plots.ReliabilityDisplay.from_predictions(
-    y[2000:], {"before": p[2000:], "after": after}, bins=cb.Quantile(10)
+    y[2000:], {"before": p[2000:], "after": after}, bins=cb.bins.EqualSize(10)
 )
 
 # %%

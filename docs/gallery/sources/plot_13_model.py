@@ -19,7 +19,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 plain = GaussianNB().fit(X_train, y_train)
 model = cb.CalibratedModel(GaussianNB(), "platt").fit(X_train, y_train)
 scores = {"plain": plain.predict_proba(X_test)[:, 1], "calibrated": model.predict_proba(X_test)[:, 1]}
-display = plots.ReliabilityDisplay.from_predictions(y_test, scores, bins=cb.Quantile(10))
+display = plots.ReliabilityDisplay.from_predictions(y_test, scores, bins=cb.bins.EqualSize(10))
 
 # %%
 # A scorer in a search. Use a proper score, such as the Brier score or the log loss, to choose a model: a

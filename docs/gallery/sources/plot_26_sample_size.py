@@ -11,4 +11,4 @@ import calibrant as cb
 
 scores = np.random.default_rng(0).beta(2, 5, 1000)
 print(cb.sample_size(scores, margin=0.1))
-print(cb.detectable(n=200, rate=0.1))
+print(cb.inference.detectable(n=200, rate=0.1))

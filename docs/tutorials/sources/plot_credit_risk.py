@@ -41,7 +41,9 @@ print(f"mean score {score[test].mean():.1%}, event rate {default[test].mean():.1
 # %%
 # The diagram has logit axes, because the event is rare.
 
-display = plots.ReliabilityDisplay.from_predictions(default[test], score[test], bins=cb.Quantile(10), scale="logit")
+display = plots.ReliabilityDisplay.from_predictions(
+    default[test], score[test], bins=cb.bins.EqualSize(10), scale="logit"
+)
 
 # %%
 # Recalibrate
@@ -50,14 +52,14 @@ display = plots.ReliabilityDisplay.from_predictions(default[test], score[test], 
 # numbers to the validation rows. Both are evaluated on the test rows.
 
 kept = paid.size / (~default[fit]).sum()  # share of the clients who paid, among the fitted rows
-shift = cb.PriorShift(sampling_rate=kept).fit(score[valid], default[valid])
+shift = cb.calibrators.PriorShift(sampling_rate=kept).fit(score[valid], default[valid])
 platt = cb.Platt().fit(score[valid], default[valid])
 after = {"prior shift": shift(score[test]), "Platt": platt(score[test])}
 for name, values in after.items():
     found = cb.evaluate(default[test], values, n_resamples=199)
     print(f"{name}: {found.verdict}, log-odds error {found['log-odds error'].value:.3f}")
 
-display = plots.ReliabilityDisplay.from_predictions(default[test], after, bins=cb.Quantile(10), scale="logit")
+display = plots.ReliabilityDisplay.from_predictions(default[test], after, bins=cb.bins.EqualSize(10), scale="logit")
 
 # %%
 # The margin
@@ -66,7 +68,7 @@ display = plots.ReliabilityDisplay.from_predictions(default[test], after, bins=c
 # small ACE:
 
 flat = np.full(test.size, 1.5 * default[test].mean())
-print(f"ACE {cb.ace(default[test], flat):.4f}")
+print(f"ACE {cb.metrics.ace(default[test], flat):.4f}")
 print(cb.evaluate(default[test], flat, margin=cb.AbsoluteMargin(0.02), n_resamples=199).verdict)
 print(cb.evaluate(default[test], flat, n_resamples=199).verdict)
 

@@ -36,9 +36,9 @@ display = plots.ClasswiseDisplay.from_evaluation(before)
 # %%
 # Is the confidence calibrated? The top label is a binary forecast: the highest probability, and whether it is right.
 
-top = cb.top_label(y_rest[test], proba[test])
+top = cb.metrics.top_label(y_rest[test], proba[test])
 print(f"mean confidence {np.average(top.score, weights=top.n):.3f}, accuracy {top.prevalence:.3f}")
-classes = cb.classwise("ece", y_rest[test], proba[test])
+classes = cb.metrics.classwise("ece", y_rest[test], proba[test])
 print(f"ECE of the confidence {cb.ece(top):.3f}, mean ECE of the classes {classes.value:.3f}")
 
 # %%
@@ -47,13 +47,13 @@ print(f"ECE of the confidence {cb.ece(top):.3f}, mean ECE of the classes {classe
 # A naive Bayes classifier is overconfident. `SoftmaxTemperature` has one parameter; `Dirichlet` has many.
 
 scores = {"before": proba[test]}
-for cal in (cb.SoftmaxTemperature(), cb.Dirichlet()):
+for cal in (cb.calibrators.SoftmaxTemperature(), cb.calibrators.Dirichlet()):
     scores[type(cal).__name__] = cal.fit(proba[valid], y_rest[valid]).predict_proba(proba[test])
 for name, values in scores.items():
-    top = cb.top_label(y_rest[test], values)
+    top = cb.metrics.top_label(y_rest[test], values)
     print(f"{name:20} ECE of the confidence {cb.ece(top):.3f}")
 
 # %%
 
-tables = {name: cb.top_label(y_rest[test], values) for name, values in scores.items()}
-display = plots.ReliabilityDisplay.from_predictions(tables, bins=cb.Quantile(8))
+tables = {name: cb.metrics.top_label(y_rest[test], values) for name, values in scores.items()}
+display = plots.ReliabilityDisplay.from_predictions(tables, bins=cb.bins.EqualSize(8))

@@ -49,7 +49,7 @@ for options in ({}, {"cluster": answers["prompt"]}):
 
 # %%
 
-display = plots.ReliabilityDisplay.from_predictions(y, p, bins=cb.Quantile(8))
+display = plots.ReliabilityDisplay.from_predictions(y, p, bins=cb.bins.EqualSize(8))
 
 # %%
 # Topics, and a correction

@@ -128,14 +128,14 @@ def metacal(name: str, model: str, seed: int) -> Found:
     draws = _bootstrapped(split, max((ROUNDS, *others)))
     found = {}
     for rounds in others:
-        labels = cb.optimal_prediction(draws[:, :rounds], COSTS["linear"])
+        labels = cb.metrics.optimal_prediction(draws[:, :rounds], COSTS["linear"])
         found[f"linear: MetaCal, R = {rounds}"] = split.ecc("linear", split.learned(labels))
     # The order of draws does not matter, and many rows have the same: their label is computed once.
     vectors, row, n = np.unique(np.sort(draws[:, :ROUNDS], axis=1), axis=0, return_inverse=True, return_counts=True)
     for cost, kind in COSTS.items():
         if model == "forest" and cost != "linear":  # the paper has forests with linear costs only
             continue
-        found[f"{cost}: MetaCal"] = split.ecc(cost, split.learned(cb.optimal_prediction(vectors, kind)[row]))
+        found[f"{cost}: MetaCal"] = split.ecc(cost, split.learned(cb.metrics.optimal_prediction(vectors, kind)[row]))
         if cost != "linear" and seed < _LOCAL_SEEDS:
             labels, above = _by_local_search(vectors, n, kind)
             found[f"{cost}: MetaCal, L-BFGS-B"] = split.ecc(cost, split.learned(labels[row]))
@@ -229,7 +229,7 @@ def _by_local_search(vectors: np.ndarray, n: np.ndarray, cost: Cost) -> tuple[np
     1/2. Each vector of draws counts as n rows.
     """
     labels = np.array([_local_minimum(vector, cost) for vector in vectors])
-    exact = cb.optimal_prediction(vectors, cost)
+    exact = cb.metrics.optimal_prediction(vectors, cost)
     reached, least = (np.average(_mean_cost(q, vectors, cost), weights=n) for q in (labels, exact))
     return labels, float(reached / least - 1) if least > 0 else 0.0
 

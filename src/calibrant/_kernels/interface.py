@@ -57,7 +57,7 @@ class Plan:
     fixed : sequence of ndarray of int64
         First entry of each bin, for bins that are the same in all replicates.
     quantiles : sequence of int
-        Numbers of bins of equal size, which are cut anew in each replicate; see `calibrant.Quantile`.
+        Numbers of bins of equal size, which are cut anew in each replicate; see `calibrant.bins.EqualSize`.
     blocks : sequence of TestedBlocks, or of WeightedBlocks for weighted rows
     linear : sequence of pairs of ndarray
         Coefficients (a, b) of each entry; the sum of n a + k b is needed.

@@ -227,7 +227,7 @@ def _one_dimension(values: NDArray[Any], name: str, hint: str | None = None) -> 
     if hint is None and values.ndim == 2 and values.shape[1] == 2:
         hint = f"Two columns: pass the one of the event, {name}[:, 1]."
     elif hint is None and values.ndim == 2:
-        hint = "For several classes use calibrant.classwise or calibrant.top_label."
+        hint = "For several classes use calibrant.metrics.classwise or calibrant.metrics.top_label."
     raise InputError(
         f"{name} must have one dimension; got shape {values.shape}.",
         hint=hint or "Pass an array, a list or a column.",

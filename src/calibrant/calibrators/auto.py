@@ -277,8 +277,8 @@ class AutoCalibrator(models.ModelOnFeatures):
         one class against the rest.
     scoring : metric object, its function or class, or a name in `METRICS`, optional
         The metric that decides: a proper score such as ``"brier"``, or for example
-        ``calibrant.ECC(cost=LinearCost(over=1, under=5))``. By default ``"log_loss"``: with rare events the Brier score
-        hardly changes when scores are wrong by a factor of two.
+        ``calibrant.metrics.ECC(cost=LinearCost(over=1, under=5))``. By default ``"log_loss"``: with rare events the
+        Brier score hardly changes when scores are wrong by a factor of two.
     cv : int, splitter or iterable of splits, default=5
         Outer and inner folds. With an iterable of at least three splits, the other splits are the inner folds.
     alpha : float, default=0.05

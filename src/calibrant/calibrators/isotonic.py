@@ -11,7 +11,7 @@ from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.metrics.bins import PAVA, Quantile
+from calibrant.metrics.bins import PAVA, EqualSize
 from calibrant.tables.score_table import Partition, ScoreTable
 
 
@@ -214,7 +214,7 @@ def _steps(score: Floats, values: Floats) -> maps.Map:
 class BinningAverage(ScoreMap):
     """Binning averaging (Zadrozny & Elkan): each score is mapped to the event rate of its bin.
 
-    Bins have equal numbers of rows (`Quantile`: equal scores share a bin). The edge of two bins is halfway between the
+    Bins have equal numbers of rows (`EqualSize`: equal scores share a bin). The edge of two bins is halfway between the
     neighbouring scores and belongs to the upper bin. Scores may be any finite numbers.
 
     Parameters
@@ -253,5 +253,5 @@ class BinningAverage(ScoreMap):
         return bool(map_.values.size <= self.n_bins)
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
-        bins = Quantile(self.n_bins)(table)
+        bins = EqualSize(self.n_bins)(table)
         return maps.Steps(maps.between(table.score, bins.start), bins.rate)

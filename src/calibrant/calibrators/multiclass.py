@@ -53,7 +53,7 @@ class ProbabilityMap(PredictsClasses, Calibrator):
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.dirichlet([2, 2, 2], 1000)
     >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
-    >>> calibrator = cb.VectorScaling().fit(proba, y)
+    >>> calibrator = cb.calibrators.VectorScaling().fit(proba, y)
     >>> isinstance(calibrator, ProbabilityMap), calibrator.predict_proba(proba[:2]).shape
     (True, (2, 3))
     """

@@ -33,7 +33,7 @@ from calibrant.calibrators.calibrator import Calibrator, need_target, refuse_bes
 from calibrant.inference.estimates import from_influence
 from calibrant.inference.regression.bias_by_bin import bias_by_bin
 from calibrant.metrics import point
-from calibrant.metrics.bins import Quantile
+from calibrant.metrics.bins import EqualSize
 from calibrant.metrics.costs import Cost, LinearCost, check_cost
 from calibrant.metrics.point import ErrorTolerance, isotonic_means
 from calibrant.metrics.point_costs import best_shifts, cost_by_bin, paid_by_row
@@ -489,7 +489,7 @@ def _separated_means(merged: MeanTable) -> tuple[Floats, Floats, Floats]:
 
     Where gaps differ by more than four orders of magnitude, a spline cannot be computed.
     """
-    partition = Quantile(_MOST_KNOTS)(merged)
+    partition = EqualSize(_MOST_KNOTS)(merged)
     p, y = merged.prediction, merged.mean
     least = _LEAST_GAP * float(p[-1] - p[0])
     knots: list[tuple[float, float, float]] = []
@@ -537,7 +537,7 @@ class CostRecalibrator(PointMap):
 
     Examples
     --------
-    >>> from calibrant import LinearCost
+    >>> from calibrant.metrics.costs import LinearCost
     >>> cal = CostRecalibrator(LinearCost(over=1, under=3), cv=None)
     >>> cal.fit([5.0, 5.0, 5.0, 5.0], [4.0, 5.0, 6.0, 7.0]).predict([5.0])
     array([6.])
@@ -562,7 +562,7 @@ class CostRecalibrator(PointMap):
             n_bins = int(np.clip(table.effective_size // 200, 1, 10))
         else:
             n_bins = check_count("n_bins", self.n_bins)
-        partition = Quantile(n_bins)(table)
+        partition = EqualSize(n_bins)(table)
         shift = best_shifts(partition, self.cost)
         paid, then = (
             paid_by_row(self.cost, p, table.mean)

@@ -23,7 +23,7 @@ from calibrant.calibrators.calibrator import (
 from calibrant.metrics.log_odds import count_clipped
 from calibrant.tables.score_table import ScoreTable, count_any_scores
 
-_SEVERAL_CLASSES = "For several classes wrap the calibrator in calibrant.OneVsRest."
+_SEVERAL_CLASSES = "For several classes wrap the calibrator in calibrant.calibrators.OneVsRest."
 
 
 class ScoreMap(PredictsClasses, Calibrator):

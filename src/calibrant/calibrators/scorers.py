@@ -118,7 +118,7 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
     >>> from sklearn.naive_bayes import GaussianNB
     >>> import calibrant as cb
     >>> X, y = make_classification(500, random_state=0)
-    >>> scorer = MetricScorer(cb.Brier())
+    >>> scorer = MetricScorer(cb.metrics.Brier())
     >>> round(scorer(GaussianNB().fit(X, y), X, y), 3)
     -0.137
     """
@@ -161,7 +161,10 @@ def _of_event(metric: Metric, estimator: Any, X: Any, y: Column, options: dict[s
     classes = np.asarray(estimator.classes_).tolist()
     if len(classes) != 2:
         raise wrong_value(
-            "estimator", f"must have two classes for {metric.name}", len(classes), hint="Use calibrant.classwise."
+            "estimator",
+            f"must have two classes for {metric.name}",
+            len(classes),
+            hint="Use calibrant.metrics.classwise.",
         )
     column = _columns.read(y, "y")
     _columns.refuse_missing([column])

@@ -19,7 +19,7 @@ from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.resampling import check_resamples
 from calibrant.kinds.base import FEWER_RESAMPLES, Defaults, Kind, forecast_kind, kind_of
 from calibrant.kinds.grouped_sample import GroupedSample, S
-from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
+from calibrant.metrics.bins import EqualSize, MeanBins, choose_bins
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.results.evaluation import Evaluation
@@ -247,7 +247,7 @@ def check_settings(
     used = count if defaults.n_resamples else 0
     metrics, costs, n_bins, bins = (options.pop(name, None) for name in ("metrics", "costs", "n_bins", "bins"))
     if "bins" in defaults.options and (bins is not None or n_bins is not None):
-        n_bins, bins = None, choose_bins(Quantile, n_bins, bins)
+        n_bins, bins = None, choose_bins(EqualSize, n_bins, bins)
     panel = kind.panel.panel(metrics, alpha=float(alpha), n_bins=n_bins, costs=costs)
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
     return Settings(checked, float(alpha), level, used, seed, panel, bins), options

@@ -94,7 +94,7 @@ def to_sql(
 
     Examples
     --------
-    >>> from calibrant import BinningAverage, SoftmaxTemperature
+    >>> from calibrant.calibrators import BinningAverage, SoftmaxTemperature
     >>> print(to_sql(BinningAverage(n_bins=2).fit([2.0, 6.0], [0, 1]), "p"))
     CASE WHEN CAST("p" AS DOUBLE) >= (-1e+300) AND CAST("p" AS DOUBLE) <= 1e+300
     THEN CASE WHEN CAST("p" AS DOUBLE) < 4.0e0 THEN 0.0e0 ELSE 1.0e0 END END

@@ -22,7 +22,7 @@ from calibrant.inference.resampling import draw_replicates, one_by_one
 from calibrant.inference.residual_tests import contrast_test, contrasts_test, residual_test
 from calibrant.inference.table_replicates import null_sampler
 from calibrant.inference.tails import brownian_maximum_tail, brownian_range_tail, normal_two_sided
-from calibrant.metrics.bins import Bins, Quantile, check_bins
+from calibrant.metrics.bins import Bins, EqualSize, check_bins
 from calibrant.metrics.calibration_errors import ecce
 from calibrant.metrics.log_odds import Logits
 from calibrant.results.verdict import TestResult
@@ -105,7 +105,7 @@ def hosmer_lemeshow(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
     *,
-    bins: Bins = Quantile(10),  # noqa: B008  (frozen)
+    bins: Bins = EqualSize(10),  # noqa: B008  (frozen)
     ddof: int = 0,
     cluster: Column | None = None,
     n_resamples: int = _RESAMPLES,
@@ -124,7 +124,7 @@ def hosmer_lemeshow(
     ----------
     y_true, y_prob : columns
         Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
-    bins : callable, default=Quantile(10)
+    bins : callable, default=EqualSize(10)
         The groups. They must not depend on the outcomes, as PAVA and PAVA-BC do.
     ddof : int, default=0
         Number that is subtracted from the degrees of freedom: 0 for rows that the model was not fitted to, 2 for rows
@@ -156,7 +156,7 @@ def hosmer_lemeshow(
     Examples
     --------
     >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
-    >>> result = hosmer_lemeshow(table, bins=Quantile(3))
+    >>> result = hosmer_lemeshow(table, bins=EqualSize(3))
     >>> round(result.statistic, 3), result.df, round(result.pvalue, 3)
     (5.991, 3, 0.112)
     """
@@ -205,7 +205,7 @@ def _robust_hosmer_lemeshow(design: Design, groups: Partition) -> TestResult:
     if not (bins.information > 0).all():
         raise InputError(
             "y_prob must have a score other than 0 and 1 in each group for hosmer_lemeshow with weights or clusters.",
-            hint="Use fewer groups: bins=cb.Quantile(5).",
+            hint="Use fewer groups: bins=cb.bins.EqualSize(5).",
             argument="bins",
         )
     return replace(residual_test(design, bins, "Hosmer-Lemeshow"), notes=design.table.notes)

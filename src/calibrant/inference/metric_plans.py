@@ -12,7 +12,7 @@ from calibrant._support.arrays import Floats, Ints, Weights
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
 from calibrant.inference.resampling import metric_values
-from calibrant.metrics.bins import PAVA, PAVABC, Quantile
+from calibrant.metrics.bins import PAVA, PAVABC, EqualSize
 from calibrant.metrics.losses import RejectionRate
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
 from calibrant.tables.score_table import BinTotals, Partition, ScoreTable
@@ -67,7 +67,7 @@ class MetricPlan:
         limits = self.limits([int(self.table.size)])[0].reshape(-1, 2).tolist()
         pairs = zip(self._blocks, limits, strict=True)
         blocks = [_kernels.TestedBlocks(low, high, alpha) for (_, alpha), (low, high) in pairs]
-        partitions = [*self._fixed, *map(Quantile, self._quantiles)]
+        partitions = [*self._fixed, *map(EqualSize, self._quantiles)]
         gaps = [(partitions.index(bins), absolute) for bins, absolute in self._gaps]
         return _kernels.Plan(self.fixed, self.quantiles, blocks, self.linear, gaps, self._keeps_sums)
 
@@ -121,9 +121,9 @@ class MetricPlan:
 
     def _sums(self, metric: BinnedMetric) -> Reader | None:
         bins = metric.bins
-        if isinstance(bins, Quantile):
+        if isinstance(bins, EqualSize):
             self._quantiles.setdefault(bins.n_bins)
-            same = Quantile(bins.n_bins)  # also of a class that is derived from it
+            same = EqualSize(bins.n_bins)  # also of a class that is derived from it
             return self._over_bins(metric, same, lambda sums: self._of_quantiles(sums, bins.n_bins))
         if not getattr(bins, "fixed", False):
             return None

@@ -44,7 +44,7 @@ class Detectable(PlainResult):
     Examples
     --------
     >>> import calibrant as cb
-    >>> cb.detectable(100, 0.2)
+    >>> cb.inference.detectable(100, 0.2)
     Detectable(100 rows with a predicted rate of 0.2: at least 0.1246 above, at least 0.09981 below)
     """
 

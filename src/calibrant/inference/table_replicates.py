@@ -29,7 +29,7 @@ from calibrant._support.workers import Submit
 from calibrant.inference.metric_plans import MetricPlan
 from calibrant.inference.paired_rows import PairedRows, compact
 from calibrant.inference.resampling import PURPOSES, ReplicateValues, metric_values, one_by_one, replicate_blocks
-from calibrant.metrics.bins import Quantile
+from calibrant.metrics.bins import EqualSize
 from calibrant.metrics.metric import Metric, declared
 from calibrant.tables.score_table import Partition, ScoreTable, event_squares, residual_variance
 
@@ -424,7 +424,7 @@ def signed_null(residuals: SignedResiduals, metrics: Sequence[Metric], partition
     defined = np.array([not declared(metric, "needs_counts") for metric in metrics], dtype=bool)
     kept, table = [metric for metric, exists in zip(metrics, defined, strict=True) if exists], residuals.table
     plan = MetricPlan(table, kept, partitions)
-    cuts = [*plan.fixed, *(Quantile(bins)(table).start for bins in plan.quantiles)]
+    cuts = [*plan.fixed, *(EqualSize(bins)(table).start for bins in plan.quantiles)]
     # Bins of equal size may be fewer than asked for; the others have no rows.
     widths = [*(start.size for start in plan.fixed), *plan.quantiles]
     start = np.unique(np.concatenate([[0], *cuts]).astype(np.int64))

@@ -15,12 +15,16 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._support.arrays import Floats, Ints, Weights, in_pieces
 from calibrant._support.errors import InputError, check_option, is_number, wrong_value
+from calibrant._support.lazy import LazyNames
 from calibrant.tables.score_table import Partition, ScoreTable, bernoulli_variance
 
 if TYPE_CHECKING:
     from calibrant.tables.mean_table import MeanPartition, MeanTable
 
-__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualInformation", "EqualWidth", "Quantile"]
+__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualInformation", "EqualSize", "EqualWidth"]
+
+if not TYPE_CHECKING:  # with it, type checkers would accept any name of this module
+    __getattr__ = LazyNames("calibrant.bins", {}, renamed={"Quantile": "bins.EqualSize"})
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
 MeanBins: TypeAlias = Callable[["MeanTable"], "MeanPartition"]
@@ -71,7 +75,7 @@ class EqualWidth:
 
     See Also
     --------
-    Quantile, Edges, PAVA, PAVABC
+    EqualSize, Edges, PAVA, PAVABC
 
     Examples
     --------
@@ -124,7 +128,7 @@ class EqualWidth:
 
 
 @dataclass(frozen=True)
-class Quantile:
+class EqualSize:
     """Bins of equal size, as far as ties allow.
 
     With N rows, bin b begins at rank floor(b N / B), in integers; equal predictions go whole to the bin that
@@ -142,7 +146,7 @@ class Quantile:
     Examples
     --------
     >>> table = ScoreTable.from_arrays([0, 0, 1, 1, 1], [0.1, 0.2, 0.2, 0.2, 0.9])
-    >>> Quantile(2)(table).n
+    >>> EqualSize(2)(table).n
     array([4, 1])
     """
 
@@ -192,7 +196,7 @@ class EqualInformation:
 
     See Also
     --------
-    Quantile, LogOddsError
+    EqualSize, LogOddsError
 
     Examples
     --------
@@ -222,7 +226,7 @@ class EqualInformation:
         if not isinstance(table, ScoreTable):
             raise InputError(
                 f"EqualInformation needs a table of probabilities; got a {type(table).__name__}.",
-                hint="Use Quantile, EqualWidth, Edges, PAVA or PAVABC.",
+                hint="Use EqualSize, EqualWidth, Edges, PAVA or PAVABC.",
                 argument="bins",
                 value=self,
             )
@@ -279,7 +283,7 @@ class Edges:
 
     See Also
     --------
-    EqualWidth, Quantile
+    EqualWidth, EqualSize
 
     Examples
     --------
@@ -524,5 +528,5 @@ def choose_bins(kind: Callable[[int], AnyBins], n_bins: int | None, bins: AnyBin
 def check_bins(bins: AnyBins, *, hint: str = "") -> AnyBins:
     """Return the bins; raise if they are not an object that cuts a table."""
     if not callable(bins) or isinstance(bins, type):
-        raise wrong_value("bins", "must be an object such as cb.Quantile(10)", bins, hint=hint)
+        raise wrong_value("bins", "must be an object such as cb.bins.EqualSize(10)", bins, hint=hint)
     return bins

@@ -14,7 +14,7 @@ from calibrant._support.arrays import Column
 from calibrant._support.errors import InputError, Note, check_count
 from calibrant._support.formatting import line_html, short_repr
 from calibrant.metrics import norms, significance
-from calibrant.metrics.bins import PAVA, PAVABC, Bins, EqualWidth, Quantile, choose_bins
+from calibrant.metrics.bins import PAVA, PAVABC, Bins, EqualSize, EqualWidth, choose_bins
 from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import (
@@ -90,7 +90,7 @@ class ACE(GCE):
     Parameters
     ----------
     n_bins : int, default=10
-        Number of `Quantile` bins. Equal scores are never split, so bins may differ in size and be fewer.
+        Number of `EqualSize` bins. Equal scores are never split, so bins may differ in size and be fewer.
     bins : callable, optional
         Bins to use instead; not with `n_bins`.
 
@@ -112,7 +112,7 @@ class ACE(GCE):
     """
 
     def __init__(self, *, n_bins: int | None = None, bins: Bins | None = None) -> None:
-        super().__init__(choose_bins(Quantile, n_bins, bins), absolute_gap, norms.weighted_l1, name="ACE")
+        super().__init__(choose_bins(EqualSize, n_bins, bins), absolute_gap, norms.weighted_l1, name="ACE")
 
 
 class MCE(GCE):
@@ -129,7 +129,7 @@ class MCE(GCE):
     n_bins : int, default=10
         Number of bins of equal width.
     bins : callable, optional
-        Bins to use instead; not with `n_bins`. ``MCE(bins=Quantile(10))`` is the papers' MCE(Q).
+        Bins to use instead; not with `n_bins`. ``MCE(bins=EqualSize(10))`` is the papers' MCE(Q).
 
     See Also
     --------
@@ -295,7 +295,7 @@ class DebiasedSCE(GCE):
     Parameters
     ----------
     n_bins : int, default=10
-        Number of `Quantile` bins.
+        Number of `EqualSize` bins.
     bins : callable, optional
         Bins to use instead; not with `n_bins`.
 
@@ -315,7 +315,7 @@ class DebiasedSCE(GCE):
 
     def __init__(self, *, n_bins: int | None = None, bins: Bins | None = None) -> None:
         super().__init__(
-            choose_bins(Quantile, n_bins, bins), debiased_squared_gap, norms.weighted_mean, name="debiased SCE"
+            choose_bins(EqualSize, n_bins, bins), debiased_squared_gap, norms.weighted_mean, name="debiased SCE"
         )
 
 
@@ -678,13 +678,13 @@ class CalBin(UnbinnedMetric):
         if table.importance:
             raise InputError(
                 "sample_weight must be omitted for calbin, whose windows contain whole rows; got importance weights.",
-                hint="Pass frequency for numbers of equal rows, or use calibrant.ace.",
+                hint="Pass frequency for numbers of equal rows, or use calibrant.metrics.ace.",
             )
         size = int(table.size)
         if size > _MAX_ROWS:
             raise InputError(
                 f"y_true must have at most {_MAX_ROWS:,} rows for calbin, which has a window for each; got {size:,}.",
-                hint="Use calibrant.ace, or calibrant.calloss.",
+                hint="Use calibrant.metrics.ace, or calibrant.metrics.calloss.",
             )
         s = max(1, size // 10) if self.window is None else check_count("window", self.window, size)
         rates = table.k / table.n

@@ -170,7 +170,7 @@ def optimal_prediction(samples: Any, cost: Cost) -> Floats:
 
     Examples
     --------
-    >>> from calibrant import LinearCost, LogCost
+    >>> from calibrant.metrics.costs import LinearCost, LogCost
     >>> draws = [[0.1, 0.2, 0.3, 0.4, 0.9]]
     >>> optimal_prediction(draws, LinearCost(over=1, under=1))
     array([0.3])

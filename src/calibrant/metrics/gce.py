@@ -35,6 +35,7 @@ _HOMES = {
     "test": ("significance",),
     "error": ("optimal_bins",),
 }
+_OLD_NAMES = {"bins.Quantile": "bins.EqualSize"}  # of specifications that version 0.1 wrote
 
 
 def part_to_spec(part: object) -> Any:
@@ -84,7 +85,7 @@ def _setting(key: str, value: Any) -> Any:
 
 def _part(name: object, role: str, *, settings: bool) -> Any:
     """Return the class or the function of this name, if it can have the role."""
-    module, _, attribute = name.partition(".") if isinstance(name, str) else ("", "", "")
+    module, _, attribute = _OLD_NAMES.get(name, name).partition(".") if isinstance(name, str) else ("", "", "")
     if module in _HOMES.get(role, ()):
         home = import_module(f"calibrant.metrics.{module}")
         found = getattr(home, attribute) if attribute in home.__all__ else None
@@ -315,7 +316,8 @@ class GCE(_Immutable):
 
     Examples
     --------
-    >>> from calibrant import ECE, EqualWidth, ScoreTable, losses, norms
+    >>> from calibrant import ECE, ScoreTable, losses, norms
+    >>> from calibrant.metrics.bins import EqualWidth
     >>> worst_bias = GCE(EqualWidth(2), losses.signed_gap, norms.sup)
     >>> table = ScoreTable.from_arrays([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.7])
     >>> round(float(worst_bias(table)), 3)
@@ -332,7 +334,7 @@ class GCE(_Immutable):
     has_bins: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        examples = {"bins": "cb.Quantile(10)", "loss": "cb.losses.absolute_gap", "norm": "cb.norms.weighted_l1"}
+        examples = {"bins": "cb.bins.EqualSize(10)", "loss": "cb.losses.absolute_gap", "norm": "cb.norms.weighted_l1"}
         for part, example in examples.items():
             value = getattr(self, part)
             if not callable(value) or isinstance(value, type):
@@ -621,7 +623,7 @@ class RejectionProfile:
     >>> import calibrant as cb
     >>> from calibrant.results import RejectionProfile
     >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
-    >>> profile = RejectionProfile.measure(cb.TCE(bins=cb.Quantile(1))(table))  # one bin, with an event rate of 0.41
+    >>> profile = RejectionProfile.measure(cb.TCE(bins=cb.bins.EqualSize(1))(table))  # one bin, event rate 0.41
     >>> kept = profile.score[~profile.rejected]
     >>> round(float(kept.min()), 2), round(float(kept.max()), 2)
     (0.37, 0.46)

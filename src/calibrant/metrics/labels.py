@@ -54,7 +54,7 @@ class Proportions:
     Examples
     --------
     >>> import calibrant as cb
-    >>> result = cb.proportions(["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    >>> result = cb.metrics.proportions(["a", "a", "b", "b"], ["a", "b", "b", "b"])
     >>> result.confusion.tolist(), result.difference.tolist(), result.accuracy
     ([[1, 1], [0, 2]], [-0.25, 0.25], 0.75)
     """

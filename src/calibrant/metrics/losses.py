@@ -120,7 +120,8 @@ def signed_gap(partition: Partition | BinTotals) -> Floats:
 
     Examples
     --------
-    >>> from calibrant import EqualWidth, ScoreTable
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.metrics.bins import EqualWidth
     >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
     >>> signed_gap(bins).round(3)
     array([-0.3, -0.3])
@@ -155,7 +156,8 @@ def absolute_gap(partition: Partition | BinTotals) -> Floats:
 
     Examples
     --------
-    >>> from calibrant import EqualWidth, ScoreTable
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.metrics.bins import EqualWidth
     >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
     >>> absolute_gap(bins).round(3)
     array([0.3, 0.3])
@@ -190,7 +192,8 @@ def squared_gap(partition: Partition | BinTotals) -> Floats:
 
     Examples
     --------
-    >>> from calibrant import EqualWidth, ScoreTable
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.metrics.bins import EqualWidth
     >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
     >>> squared_gap(bins).round(3)
     array([0.09, 0.09])
@@ -221,7 +224,8 @@ def debiased_squared_gap(partition: Partition) -> Floats:
 
     Examples
     --------
-    >>> from calibrant import EqualWidth, ScoreTable
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.metrics.bins import EqualWidth
     >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
     >>> debiased_squared_gap(bins).round(3)
     array([-0.16,  0.09])
@@ -251,7 +255,8 @@ def mean_distance(partition: Partition) -> Floats:
 
     Examples
     --------
-    >>> from calibrant import EqualWidth, ScoreTable
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.metrics.bins import EqualWidth
     >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
     >>> mean_distance(bins).round(3)
     array([0.3, 0.3])
@@ -281,7 +286,8 @@ def max_distance(partition: Partition) -> Floats:
 
     Examples
     --------
-    >>> from calibrant import EqualWidth, ScoreTable
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.metrics.bins import EqualWidth
     >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
     >>> max_distance(bins).round(3)
     array([0.4, 0.4])
@@ -306,7 +312,9 @@ class CostLoss:
 
     Examples
     --------
-    >>> from calibrant import EqualWidth, LinearCost, ScoreTable
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.metrics.bins import EqualWidth
+    >>> from calibrant.metrics.costs import LinearCost
     >>> table = ScoreTable.from_counts([0.2, 0.8], [10, 10], [4, 7])
     >>> CostLoss(LinearCost(over=1, under=5))(EqualWidth(2)(table)).round(3)
     array([1. , 0.1])
@@ -394,7 +402,8 @@ class RejectionRate:
 
     Examples
     --------
-    >>> from calibrant import PAVA, ScoreTable
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.metrics.bins import PAVA
     >>> table = ScoreTable.from_counts([0.1, 0.2, 0.5], [50, 50, 50], [15, 12, 26])
     >>> RejectionRate()(PAVA()(table)).round()
     array([50.,  0.])

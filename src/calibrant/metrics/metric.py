@@ -267,7 +267,7 @@ class MetricValue:
     Examples
     --------
     >>> import calibrant as cb
-    >>> result = cb.Brier()([0, 1, 1], [0.2, 0.6, 0.9])
+    >>> result = cb.metrics.Brier()([0, 1, 1], [0.2, 0.6, 0.9])
     >>> round(float(result), 3), result.metric, result.spec
     (0.07, 'Brier', {'name': 'brier'})
     """

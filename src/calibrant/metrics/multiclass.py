@@ -375,7 +375,7 @@ class Classwise:
     --------
     >>> import calibrant as cb
     >>> proba = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]]
-    >>> result = cb.classwise("brier", ["a", "b", "c"], proba)
+    >>> result = cb.metrics.classwise("brier", ["a", "b", "c"], proba)
     >>> {label: round(each.value, 3) for label, each in result.per_class.items()}
     {'a': 0.047, 'b': 0.057, 'c': 0.09}
     """

@@ -57,7 +57,7 @@ def total_error(partition: Partition, error: EstimationError = variance) -> floa
 
     Examples
     --------
-    >>> from calibrant import PAVA
+    >>> from calibrant.metrics.bins import PAVA
     >>> table = ScoreTable.from_arrays([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
     >>> total_error(PAVA()(table))
     0.125
@@ -86,7 +86,7 @@ def mean_within_error(partition: Partition, error: EstimationError = variance) -
 
     Examples
     --------
-    >>> from calibrant import PAVA
+    >>> from calibrant.metrics.bins import PAVA
     >>> table = ScoreTable.from_arrays([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
     >>> round(mean_within_error(PAVA()(table)), 4)
     0.0833

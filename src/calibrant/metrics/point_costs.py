@@ -11,7 +11,7 @@ from calibrant._support.arrays import Column, Floats, Ints, Weights
 from calibrant._support.errors import InputError, Note, check_share
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import columns
-from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
+from calibrant.metrics.bins import EqualSize, MeanBins, choose_bins
 from calibrant.metrics.costs import Cost, LinearCost, check_cost, evaluate_cost
 from calibrant.tables.mean_table import MeanPartition, MeanTable, need_rows, read_mean_table
 from calibrant.tables.rows import WeightOptions
@@ -139,7 +139,7 @@ class CostByBin:
     --------
     >>> import calibrant as cb
     >>> from calibrant.regression import cost_by_bin
-    >>> result = cost_by_bin([4.0, 5.0, 6.0, 7.0], [5.0] * 4, cost=cb.LinearCost(over=1, under=3), n_bins=1)
+    >>> result = cost_by_bin([4.0, 5.0, 6.0, 7.0], [5.0] * 4, cost=cb.costs.LinearCost(over=1, under=3), n_bins=1)
     >>> result.per_bin["cost"], result.per_bin["least"], result.avoidable
     (array([2.5]), array([1.5]), 1.0)
     """
@@ -240,7 +240,7 @@ def cost_by_bin(
 
     Examples
     --------
-    >>> from calibrant import LinearCost
+    >>> from calibrant.metrics.costs import LinearCost
     >>> result = cost_by_bin([4.0, 5.0, 6.0, 7.0], [5.0, 5.0, 5.0, 5.0], cost=LinearCost(over=1, under=3), n_bins=1)
     >>> result.value, result.per_bin["shift"], result.avoidable
     (2.5, array([1.]), 1.0)
@@ -249,7 +249,7 @@ def cost_by_bin(
     check_cost(cost)
     check_share("confidence_level", confidence_level)
     need_rows(table, "cost_by_bin")
-    partition = choose_bins(Quantile, n_bins, bins)(table)
+    partition = choose_bins(EqualSize, n_bins, bins)(table)
     paid = paid_by_row(cost, table.prediction, table.mean)
     means = bin_means(partition, lambda run: paid[run])
     mean, (low, high) = means.mean, means.limits(confidence_level)

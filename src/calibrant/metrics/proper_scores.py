@@ -249,7 +249,7 @@ class MurphyDecomposition:
     --------
     >>> import calibrant as cb
     >>> y, p = [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]
-    >>> parts = cb.murphy_decomposition(y, p)
+    >>> parts = cb.metrics.murphy_decomposition(y, p)
     >>> round(parts.reliability - parts.resolution + parts.uncertainty, 4), round(cb.brier(y, p), 4)
     (0.1875, 0.1875)
     """
@@ -307,7 +307,8 @@ def murphy_decomposition(
 
     Examples
     --------
-    >>> from calibrant import EqualWidth, brier
+    >>> from calibrant import brier
+    >>> from calibrant.metrics.bins import EqualWidth
     >>> parts = murphy_decomposition([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9], bins=EqualWidth(10))
     >>> round(parts.reliability, 4), round(parts.resolution, 4), parts.uncertainty
     (0.01, 0.125, 0.25)
@@ -347,7 +348,7 @@ class CorpDecomposition:
     Examples
     --------
     >>> import calibrant as cb
-    >>> parts = cb.corp_decomposition([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> parts = cb.metrics.corp_decomposition([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
     >>> round(parts.mcb, 4), parts.dsc, parts.unc
     (0.0625, 0.125, 0.25)
     """

@@ -97,7 +97,8 @@ def as_metric(metric: MetricLike, argument: str = "metric") -> Metric:
 
     Examples
     --------
-    >>> from calibrant import Brier, brier
+    >>> from calibrant import brier
+    >>> from calibrant.metrics import Brier
     >>> as_metric(Brier()) == as_metric(Brier) == as_metric(brier) == as_metric("brier") == as_metric("Brier")
     True
     """
@@ -112,8 +113,8 @@ def as_metric(metric: MetricLike, argument: str = "metric") -> Metric:
         return found
     meant = nearest(metric, list(METRICS)).strip() if isinstance(metric, str) else ""
     raise InputError(
-        f"{argument} must be a metric object (cb.Brier()), its class, its function (cb.brier), or one of the names "
-        f"{', '.join(METRICS)}; got {metric!r}.",
+        f"{argument} must be a metric object (cb.metrics.Brier()), its class, its function (cb.brier), or one of the "
+        f"names {', '.join(METRICS)}; got {metric!r}.",
         hint=meant or "Where data follow, the metric comes first.",
         argument=argument,
         value=metric,

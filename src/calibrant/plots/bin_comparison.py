@@ -12,7 +12,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant.metrics.bins import PAVA, PAVABC, Bins, Quantile
+from calibrant.metrics.bins import PAVA, PAVABC, Bins, EqualSize
 from calibrant.metrics.gce import GCE, Breakdown
 from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
@@ -24,7 +24,7 @@ from calibrant.results.text import bins_text
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import Partition, read_score_table
 
-_KINDS: Mapping[str, Bins] = {"PAVA": PAVA(), "PAVA-BC": PAVABC(), "10 quantiles": Quantile(10)}
+_KINDS: Mapping[str, Bins] = {"PAVA": PAVA(), "PAVA-BC": PAVABC(), "10 quantiles": EqualSize(10)}
 
 
 @dataclass(eq=False, repr=False)

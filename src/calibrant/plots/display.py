@@ -324,7 +324,7 @@ def predict_event(estimator: Any, X: Any, pos_label: object = None) -> Any:
     if columns.ndim != 2 or columns.shape[1] != 2:
         raise InputError(
             f"estimator must predict two classes; got probabilities of shape {columns.shape}.",
-            hint="For several classes pass one class against the rest, or calibrant.top_label(y, proba), to "
+            hint="For several classes pass one class against the rest, or calibrant.metrics.top_label(y, proba), to "
             "from_predictions.",
         )
     if pos_label is not None and pos_label not in classes:

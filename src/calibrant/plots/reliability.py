@@ -108,9 +108,9 @@ class ReliabilityDisplay(ScoreDisplay):
             Outcomes and predicted probabilities, or a mapping of name to predictions for several models; or one
             `ScoreTable`, or a mapping of them.
         bins : callable, optional
-            Kind of bins: ``Quantile(10)``, ``PAVA()``, ``PAVABC()`` and others. By default ``EqualWidth(10)``; where at
-            least 80 % of the predictions lie within 0.1 of an end, ``EqualInformation(10)``, which divides the range
-            that has most events.
+            Kind of bins: ``EqualSize(10)``, ``PAVA()``, ``PAVABC()`` and others. By default ``EqualWidth(10)``; where
+            at least 80 % of the predictions lie within 0.1 of an end, ``EqualInformation(10)``, which divides the
+            range that has most events.
         band : {"confidence", "consistency", "both"} or None
             See `plot`. A consistency band needs `n_resamples` replicates, which take minutes for a million rows.
         n_resamples, random_state
@@ -131,7 +131,7 @@ class ReliabilityDisplay(ScoreDisplay):
         """
         if isinstance(bins, int):
             raise wrong_value(
-                "bins", "must be a kind of bins", bins, hint=f"For example cb.EqualWidth({bins}).", got=str(bins)
+                "bins", "must be a kind of bins", bins, hint=f"For example cb.bins.EqualWidth({bins}).", got=str(bins)
             )
         tables = read_tables(y_true, y_prob, rows, name or "model")
         if bins is None:

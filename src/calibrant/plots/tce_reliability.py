@@ -109,7 +109,7 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
         if len(self.breakdown.partition) > MAX_BINS:
             raise InputError(
                 f"breakdown must have at most {MAX_BINS:,} bins; got {len(self.breakdown.partition):,}.",
-                hint="Use larger bins, such as PAVABC() or Quantile(100).",
+                hint="Use larger bins, such as PAVABC() or EqualSize(100).",
             )
 
     @classmethod

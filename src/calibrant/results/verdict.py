@@ -41,7 +41,7 @@ class TestResult(PlainResult):
     Examples
     --------
     >>> import calibrant as cb
-    >>> result = cb.spiegelhalter([0, 1, 0, 1] * 50, [0.1, 0.6, 0.3, 0.9] * 50)
+    >>> result = cb.inference.spiegelhalter([0, 1, 0, 1] * 50, [0.1, 0.6, 0.3, 0.9] * 50)
     >>> statistic, pvalue = result
     >>> result.name, round(statistic, 2), pvalue < 0.001
     ('Spiegelhalter', -6.4, True)

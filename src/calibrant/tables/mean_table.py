@@ -490,7 +490,7 @@ _RUN = 1 << 15  # entries at a time: temporary arrays of this size stay in the p
 class MeanPartition:
     """Entries of a table in bins of their prediction: no bin is empty, and equal predictions share one.
 
-    Made by a kind of bins (``Quantile(10)(table)``). The entries stay in their order; `labels` has the bin of each.
+    Made by a kind of bins (``EqualSize(10)(table)``). The entries stay in their order; `labels` has the bin of each.
 
     Attributes
     ----------
@@ -503,9 +503,9 @@ class MeanPartition:
 
     Examples
     --------
-    >>> from calibrant import Quantile
+    >>> from calibrant.metrics.bins import EqualSize
     >>> table = MeanTable.from_arrays([1.0, 2.0, 5.0, 9.0], [1.0, 3.0, 4.0, 8.0])
-    >>> halves = Quantile(2)(table)
+    >>> halves = EqualSize(2)(table)
     >>> halves.n, halves.mean(lambda run: table.mean[run]), halves.upper
     (array([2., 2.]), array([1.5, 7. ]), array([3., 8.]))
     """

@@ -79,7 +79,7 @@ def test_an_interval_contains_the_values_that_the_test_accepts(skewed):
 
     table = rg.MeanTable.from_arrays(*skewed)
     d = table.prediction - table.mean
-    means = bin_means(cb.Quantile(4)(table), lambda run: d[run])
+    means = bin_means(cb.bins.EqualSize(4)(table), lambda run: d[run])
     assert abs(means.skewness) > 0.5
     for end in means.limits(0.9):
         assert means.pvalue(end) == pytest.approx(np.full(4, 0.1), abs=1e-9)
@@ -125,27 +125,27 @@ def test_tce_of_a_calibrated_model_is_about_alpha_and_of_a_miscalibrated_one_gro
 
 def test_edges_and_blocks_are_bins_too(skewed):
     y, p = skewed
-    edges = rg.bias_by_bin(y, p, bins=cb.Edges([0, 2, 5, 100]))
+    edges = rg.bias_by_bin(y, p, bins=cb.bins.Edges([0, 2, 5, 100]))
     assert edges.per_bin["n"].sum() == 600
     assert edges.per_bin["lower"].tolist() == [0, 2, 5]
     assert edges.per_bin["n"][1] == np.count_nonzero((p >= 2) & (p < 5))
-    blocks = rg.bias_by_bin(y, p, bins=cb.PAVA())
+    blocks = rg.bias_by_bin(y, p, bins=cb.bins.PAVA())
     assert (np.diff(blocks.per_bin["mean_outcome"]) > 0).all()
-    limited = rg.bias_by_bin(y, p, bins=cb.PAVABC())
+    limited = rg.bias_by_bin(y, p, bins=cb.bins.PAVABC())
     assert limited.per_bin["n"].min() >= 30
     assert limited.per_bin["n"].max() <= 120 + 30
     with pytest.raises(InputError, match="within the edges"):
-        rg.bias_by_bin(y, p, bins=cb.Edges([0, 1]))
-    assert len(rg.bias_by_bin(y, p, bins=cb.EqualWidth(3))) == 3
+        rg.bias_by_bin(y, p, bins=cb.bins.Edges([0, 1]))
+    assert len(rg.bias_by_bin(y, p, bins=cb.bins.EqualWidth(3))) == 3
     with pytest.raises(InputError, match="bins must be an object such as"):
         rg.bias_by_bin(y, p, bins=3)
     with pytest.raises(InputError, match="must not be given together"):
-        rg.bias_by_bin(y, p, bins=cb.Quantile(3), n_bins=3)
+        rg.bias_by_bin(y, p, bins=cb.bins.EqualSize(3), n_bins=3)
 
 
 def test_isotonic_blocks_are_those_of_the_best_rising_map(skewed):
     y, p = skewed
-    blocks = rg.bias_by_bin(y, p, bins=cb.PAVA())
+    blocks = rg.bias_by_bin(y, p, bins=cb.bins.PAVA())
     best = rg.mse_decomposition(y, p)
     left = rg.mse(y, p) - best.mcb
     outcome = np.repeat(blocks.per_bin["mean_outcome"], blocks.per_bin["n"].astype(int))

@@ -27,7 +27,7 @@ from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.results import sentences
 
-ONE_METRIC = {"ACE": cb.ACE()}
+ONE_METRIC = {"ACE": cb.metrics.ACE()}
 
 HAS_REPORT = all(map(importlib.util.find_spec, ("matplotlib", "jinja2")))
 

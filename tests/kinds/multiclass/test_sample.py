@@ -16,7 +16,7 @@ from calibrant.metrics import ClasswiseMetric, MulticlassBrier, MulticlassLogLos
 from calibrant.tables.class_table import ClassTable
 
 STREAMS = Streams(5, 3, 8)
-BINARY = [cb.ECE(), cb.ACE(), cb.TCE(), cb.Brier(), cb.METRICS["auc"]()]
+BINARY = [cb.ECE(), cb.metrics.ACE(), cb.TCE(), cb.metrics.Brier(), cb.METRICS["auc"]()]
 METRICS = [
     *(ClasswiseMetric(metric) for metric in BINARY),
     *(TopLabelMetric(metric) for metric in BINARY),

@@ -12,7 +12,7 @@ from calibrant._support.errors import Note, check_share, warn_notes
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import columns, number
 from calibrant.inference.multiplicity import holm
-from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
+from calibrant.metrics.bins import EqualSize, MeanBins, choose_bins
 from calibrant.metrics.point_costs import bin_means
 from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanPartition, MeanTable, read_mean_table
@@ -174,7 +174,7 @@ def bias_by_bin(
     n_bins : int, default=10
         Number of bins of equal size, as far as ties allow.
     bins : kind of bins, optional
-        Other bins: `Quantile`, `EqualWidth`, `Edges`, `PAVA` or `PAVABC`; not with `n_bins`. `PAVABC` gives blocks
+        Other bins: `EqualSize`, `EqualWidth`, `Edges`, `PAVA` or `PAVABC`; not with `n_bins`. `PAVABC` gives blocks
         whose mean outcomes rise, as TCE for probabilities uses them; tests in blocks that were chosen by the outcomes
         reject too often.
     alpha : float, default=0.05
@@ -209,7 +209,7 @@ def bias_by_bin(
     table = read_mean_table(y_true, y_pred, rows)
     check_share("alpha", alpha)
     check_share("confidence_level", confidence_level)
-    partition = choose_bins(Quantile, n_bins, bins)(table)
+    partition = choose_bins(EqualSize, n_bins, bins)(table)
     p, y = table.prediction, table.mean
     prediction = partition.mean(lambda run: p[run])
     biases = bin_means(partition, lambda run: p[run] - y[run], rounding=partition.rounding)
@@ -334,10 +334,10 @@ def tce(
     """
     table = read_mean_table(y_true, y_pred, rows)
     warn_notes(table.notes)
-    chosen = fine_bins(table) if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins)
+    chosen = fine_bins(table) if bins is None and n_bins is None else choose_bins(EqualSize, n_bins, bins)
     return bias_by_bin(table, bins=chosen, alpha=alpha).tce
 
 
-def fine_bins(table: MeanTable) -> Quantile:
+def fine_bins(table: MeanTable) -> EqualSize:
     """Return bins of equal size, as many as each holds rows."""
-    return Quantile(max(1, math.isqrt(int(table.effective_size))))
+    return EqualSize(max(1, math.isqrt(int(table.effective_size))))

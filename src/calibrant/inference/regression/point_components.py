@@ -23,7 +23,7 @@ from calibrant.inference.residual_tests import (
     sum_covariance,
     sums_by_cluster,
 )
-from calibrant.metrics.bins import PAVA, PAVABC, MeanBins, Quantile
+from calibrant.metrics.bins import PAVA, PAVABC, EqualSize, MeanBins
 from calibrant.metrics.point_costs import bin_means
 from calibrant.results.uncertainty import Estimate
 from calibrant.results.verdict import TestResult
@@ -153,11 +153,11 @@ def bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins | None, skew
     most = table.effective_size / ROWS_PER_BIN + 1e-9  # equal weights give the same bins as no weights
     if cluster is not None:
         most = min(most, (int(cluster.max()) + 1) / CLUSTERS_PER_BIN)
-    found = _bin_sums(table, cluster, Quantile(int(np.clip(most, 1, MAX_BINS))), False, skewness)
+    found = _bin_sums(table, cluster, EqualSize(int(np.clip(most, 1, MAX_BINS))), False, skewness)
     while found.limited and len(found) > 1:
         rows = found.skewness**2 / _BIN_SKEWNESS_LIMIT
         fewer = int(np.clip(table.effective_size / rows, 1, len(found) - 1))
-        found = replace(_bin_sums(table, cluster, Quantile(fewer), False, skewness), are_merged=True)
+        found = replace(_bin_sums(table, cluster, EqualSize(fewer), False, skewness), are_merged=True)
     return found
 
 

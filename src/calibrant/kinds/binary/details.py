@@ -22,7 +22,7 @@ from calibrant.inference.design import Design
 from calibrant.inference.levels import CalibrationLevels, calibration_levels, coefficients
 from calibrant.inference.power import rows_to_decide
 from calibrant.kinds.log_odds import LogOddsDetails, LogOddsEstimate, consequence, explanation
-from calibrant.metrics.bins import EqualInformation, Quantile
+from calibrant.metrics.bins import EqualInformation, EqualSize
 from calibrant.metrics.calibration_errors import Ecce, ecce
 from calibrant.metrics.costs import LinearCost
 from calibrant.metrics.gce import GCE, Breakdown, RejectionProfile
@@ -125,7 +125,7 @@ class Sensitivity:
     >>> import calibrant as cb
     >>> from calibrant.results import Sensitivity
     >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
-    >>> found = Sensitivity.measure(cb.TCE(bins=cb.EqualWidth(2))(table), cb.ECE()(table))
+    >>> found = Sensitivity.measure(cb.TCE(bins=cb.bins.EqualWidth(2))(table), cb.ECE()(table))
     >>> min(found.alphas), max(found.alphas), round(min(found.tce), 1), round(max(found.tce), 1)
     (1e-06, 0.4, 33.3, 100.0)
     """
@@ -293,7 +293,7 @@ class BinaryDetails(LogOddsDetails):
     @cached_property
     def reliability(self) -> Breakdown:
         """Bins of the reliability diagram of the report: of equal information where scores crowd an end, else ACE's."""
-        bins = EqualInformation(10) if self.table.crowds_end else Quantile(10)
+        bins = EqualInformation(10) if self.table.crowds_end else EqualSize(10)
         return GCE(bins, absolute_gap, weighted_l1, name="calibration gap")(self.table)
 
     @cached_property

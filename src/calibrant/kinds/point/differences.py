@@ -14,7 +14,7 @@ from calibrant.inference.regression.point_components import CLUSTERS_PER_BIN, MA
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, cell_deviation
 from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name
 from calibrant.metrics import point as means
-from calibrant.metrics.bins import Quantile
+from calibrant.metrics.bins import EqualSize
 from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
 from calibrant.tables.rows import Rows
@@ -64,7 +64,7 @@ def bias_deviations(tables: Sequence[MeanTable], rows: SampledRows, spread: floa
     most = tables[0].effective_size / ROWS_PER_BIN + 1e-9  # equal weights give the same bins as no weights
     if rows.cluster is not None:
         most = min(most, rows.n_units / CLUSTERS_PER_BIN)
-    bins = Quantile(int(np.clip(most, 1, MAX_BINS)))
+    bins = EqualSize(int(np.clip(most, 1, MAX_BINS)))
     return [
         Deviations(cell_deviation([CellErrors((table.prediction - table.mean) / spread, bins(table).labels)], rows))
         for table in tables
@@ -73,4 +73,4 @@ def bias_deviations(tables: Sequence[MeanTable], rows: SampledRows, spread: floa
 
 def are_too_skewed(tables: Sequence[MeanTable], rows: SampledRows) -> bool:
     """Return whether the errors of a model are so skewed that even their mean over all rows is hardly known."""
-    return any(bin_sums(table, rows.cluster, Quantile(1)).limited for table in tables)
+    return any(bin_sums(table, rows.cluster, EqualSize(1)).limited for table in tables)

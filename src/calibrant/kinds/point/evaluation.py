@@ -17,7 +17,7 @@ from calibrant.kinds.point.metrics import estimate_metrics, metric_results, resa
 from calibrant.kinds.point.sample import PointSample
 from calibrant.kinds.point.tce import tce_with_null
 from calibrant.kinds.point.verdict import decide
-from calibrant.metrics.bins import Quantile
+from calibrant.metrics.bins import EqualSize
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
@@ -90,7 +90,7 @@ def given_metrics(
 
 def bins_of_bias(table: MeanTable, settings: Settings) -> BiasByBin:
     """Return the bias by bin, over ten bins by default, or fewer so that each has fifty rows."""
-    usual = Quantile(int(np.clip(table.effective_size / point_components.ROWS_PER_BIN + 1e-9, 1, 10)))
+    usual = EqualSize(int(np.clip(table.effective_size / point_components.ROWS_PER_BIN + 1e-9, 1, 10)))
     bins, level = settings.bins or usual, settings.confidence_level
     found: BiasByBin = bias_by_bin(table, bins=bins, alpha=settings.alpha, confidence_level=level)
     return found

@@ -14,7 +14,7 @@ from calibrant.inference.intervals import interval_from_replicates, null_from_re
 from calibrant.inference.regression.bias_by_bin import too_alike
 from calibrant.inference.resampling import Replicates, Sample, resample_metrics
 from calibrant.metrics import point as means
-from calibrant.metrics.bins import Quantile
+from calibrant.metrics.bins import EqualSize
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.point_costs import bin_means
 from calibrant.results.uncertainty import Estimate, Interval, MetricResult, Null
@@ -144,7 +144,7 @@ def mean_estimate(
 
 def _too_alike(table: MeanTable) -> bool:
     """Return whether outcomes vary too little to estimate their variance, although they differ from predictions."""
-    groups = Quantile(1)(table)
+    groups = EqualSize(1)(table)
     y, p = table.mean, table.prediction
     still = bin_means(groups, lambda run: y[run])
     exact = float(np.abs(p - y).max()) <= table.rounding

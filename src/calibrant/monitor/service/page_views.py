@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from calibrant._support.errors import InputError
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.kinds.log_odds import NAME as LOG_ODDS_ERROR
-from calibrant.metrics.bins import Quantile
+from calibrant.metrics.bins import EqualSize
 from calibrant.monitor.alarms import Silence
 from calibrant.monitor.model import Monitor
 from calibrant.monitor.model_queries import ModelSummary
@@ -131,7 +131,7 @@ def _reliability_figures(tables: Mapping[str, ScoreTable], cache: ResultCache) -
 
     def plot(canvas: Any) -> ReliabilityDisplay:
         scale: Literal["logit", "linear"] = "logit" if rare else "linear"
-        return ReliabilityDisplay.from_predictions(dict(tables), bins=Quantile(10), scale=scale, fig=canvas)
+        return ReliabilityDisplay.from_predictions(dict(tables), bins=EqualSize(10), scale=scale, fig=canvas)
 
     key = "reliability", tuple((name, _table_digest(table)) for name, table in tables.items())
     return _draw(key, "reliability", {"wide": (7.4, 5.6), "narrow": (4.4, 4.8)}, plot, cache)
