@@ -117,10 +117,10 @@ class InputError(ValueError):
         super().__init__(self.write())
         mentioned = [part.name for part in self._problem.parts if isinstance(part, Argument)]
         mentioned += re.findall(r"^([a-z_]\w*) must ", str(self))
-        self.argument = next(iter(mentioned), None) if argument is None else argument
+        self.argument: str | None = next(iter(mentioned), None) if argument is None else argument
         self.row = row
         self.value = value
-        self.hint = self._hint.write()
+        self.hint: str = self._hint.write()
 
     def write(self, write_argument: Callable[[Argument], str] = str) -> str:
         """Return the message with each argument as `write_argument` writes it; by default as in Python.
@@ -174,7 +174,8 @@ class MissingExtraError(ModuleNotFoundError):
 
     def __init__(self, problem: str, extra: str, *, name: str | None = None) -> None:
         super().__init__(problem, extra, name=name)
-        self.problem, self.extra = problem, extra
+        self.problem = problem
+        self.extra = extra
 
     def __str__(self) -> str:
         return f'{self.problem}: pip install "calibrant[{self.extra}]".'

@@ -385,13 +385,13 @@ class AutoCalibrator(models.ModelOnFeatures):
         check_resamples(self.n_resamples, self.alpha / max(1, len(candidates) - 1))  # Holm's level of the best one
         splits = rows.splits(self.cv)
         held_out = self._held_out(model, rows, method, candidates, splits)
-        self.ranking_ = self._rank(held_out, metric, sign)
-        self.chosen_ = self.ranking_.chosen
+        self.ranking_: Ranking = self._rank(held_out, metric, sign)
+        self.chosen_: str = self.ranking_.chosen
         held_out.warn_of_brier(self.ranking_)
         inner = models.out_of_fold(model, rows, splits, method, self.n_jobs)
         identity = Identity() if len(rows.classes) == 2 else OneVsRest(Identity())
         self.calibrator_ = inner.fit(candidates[self.chosen_] or identity, rows.classes)
-        self.table_ = inner.table if method == "predict_proba" else None
+        self.table_: ScoreTable | None = inner.table if method == "predict_proba" else None
         self._keep(models.fit_on(model, rows), rows.classes, method)
         return self
 

@@ -251,7 +251,8 @@ class TreeRound:
     """
 
     def __init__(self, base: float, cuts: Floats, trees: Sequence[Sequence[Node]]) -> None:
-        self.base, self.cuts = base, cuts
+        self.base = base
+        self.cuts = cuts
         self.trees: tuple[tuple[Node, ...], ...] = tuple(map(tuple, trees))
         nodes = [node for tree in self.trees for node in tree]
         first = np.cumsum([0, *map(len, self.trees)])

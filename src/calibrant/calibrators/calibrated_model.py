@@ -23,6 +23,7 @@ from calibrant.calibrators.registry import as_calibrator
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.softmax_scaling import SoftmaxTemperature
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
+from calibrant.tables.score_table import ScoreTable
 
 
 @dataclass(eq=False, repr=False)
@@ -124,8 +125,9 @@ class CalibratedModel(models.ModelOnFeatures):
             self.estimator_ = models.fit_on(self.estimator, rows)
             models.copy_features(self.estimator_, self)
         self.calibrator_ = held_out.fit(calibrator, rows.classes)
-        self.classes_, self._method = rows.classes, method
-        self.table_ = held_out.table if method == "predict_proba" else None
+        self.classes_ = rows.classes
+        self._method = method
+        self.table_: ScoreTable | None = held_out.table if method == "predict_proba" else None
         return self
 
     def _classifiers(self) -> list[Any]:
@@ -220,7 +222,7 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         outcomes = _read_outcomes(y)
         weight = None if sample_weight is None else _columns.read_weights(sample_weight, outcomes)
         predicted = self._fit_estimator(X, outcomes.values, weight)
-        self.table_ = MeanTable.from_arrays(outcomes.values, predicted, sample_weight=weight)
+        self.table_: MeanTable = MeanTable.from_arrays(outcomes.values, predicted, sample_weight=weight)
         self.recalibrator_ = clone(recalibrator).fit(self.table_)
         models.copy_features(self.estimator_, self)
         return self
@@ -228,7 +230,7 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
     def _fit_estimator(self, X: Any, y: Floats, weight: Floats | None) -> Floats:
         """Fit the regressor and return predictions by copies that were not fitted on the row."""
         if isinstance(self.estimator, FrozenEstimator):
-            self.estimator_ = self.estimator
+            self.estimator_: Any = self.estimator
             return np.asarray(self.estimator.predict(X))
         takes = weight is not None and has_fit_parameter(self.estimator, "sample_weight")
         params = {"sample_weight": weight} if takes else {}

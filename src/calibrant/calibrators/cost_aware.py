@@ -89,7 +89,8 @@ class _CostAware(LogisticMap):
         map_ = maps.Logistic(float(slope), float(intercept), "logit", self.eps)
         # ECC of the map as it will be applied and with the cost as given; `full` uses a normalised cost.
         asked = ECC(cost=LinearCost() if self.cost is None else self.cost, n_bins=self.n_bins, bins=self.bins)
-        self.ecc_before_, self.ecc_ = asked.value(table), asked.value(table.map(map_))
+        self.ecc_before_: float = asked.value(table)
+        self.ecc_ = asked.value(table.map(map_))
         identity = maps.Logistic(1.0, 0.0, "logit", self.eps)
         if self.grid is None and asked.value(table.map(identity)) < self.ecc_:  # rounding error at the edge of a bin
             map_, self.ecc_ = identity, asked.value(table.map(identity))
@@ -362,7 +363,7 @@ class MetaCal(ModelOnFeatures):
         self.classes_ = rows.classes
         self.notes_: tuple[Note, ...] = ()
         if self.sampler is not None:
-            self.labels_ = optimal_prediction(self.sampler(X), cost)
+            self.labels_: Floats = optimal_prediction(self.sampler(X), cost)
         else:
             self.labels_ = self._relabel(rows, cost)
         if self.labels_.size != rows.code.size:
@@ -379,7 +380,7 @@ class MetaCal(ModelOnFeatures):
                 text = f"{type(regressor).__name__} takes no sample_weight: it is fitted without weights."
                 warnings.warn(text, CalibrantWarning, stacklevel=2)
                 self.notes_ += (Note("regressor_unweighted", 1, text),)
-        self.regressor_ = regressor.fit(X, self.labels_, **weights)
+        self.regressor_: Any = regressor.fit(X, self.labels_, **weights)
         copy_features(self.regressor_, self)
         outside = _outside(np.asarray(self.regressor_.predict(X)))
         if outside:

@@ -196,7 +196,7 @@ class VennAbers(ScoreMap):
         merged, low, high = map(np.maximum.accumulate, (high / (1 - low + high), low, high))
         # With real weights rounding error may leave [0, 1].
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-        self.pair_ = _steps(table.score, low), _steps(table.score, high)
+        self.pair_: tuple[maps.Map, maps.Map] = _steps(table.score, low), _steps(table.score, high)
         return _steps(table.score, merged)
 
 

@@ -66,7 +66,9 @@ class ModelOnFeatures(PredictsClasses, MetaEstimatorMixin, BaseEstimator):  # ty
         return [self.estimator_]
 
     def _keep(self, estimator: Any, classes: NDArray[Any], method: str) -> None:
-        self.estimator_, self.classes_, self._method = estimator, classes, method
+        self.estimator_ = estimator
+        self.classes_ = classes
+        self._method = method
         copy_features(estimator, self)
 
     def get_metadata_routing(self) -> Any:

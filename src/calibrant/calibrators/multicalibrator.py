@@ -392,7 +392,7 @@ class Multicalibrator(ModelOnFeatures):
     def _keep_models(self, held_out: HeldOut | None, too_few: str, notes: tuple[Note, ...]) -> None:
         models, losses, n_rounds, scale, gain, error = held_out or ((), np.empty(0), 0, 1.0, 0.0, np.inf)
         self.losses_, self.gain_, self.gain_error_, self.notes_ = losses, gain, error, notes
-        self.improved_ = bool(gain > error)
+        self.improved_: bool = bool(gain > error)
         self.n_rounds_, self.scale_, self.models_ = (n_rounds, scale, models) if self.improved_ else (0, 1.0, ())
         if self.improved_:
             return
@@ -606,14 +606,14 @@ class Multicalibrator(ModelOnFeatures):
         self.losses_ = np.empty(0)
 
     def _restore_columns(self, state: dict[str, Any]) -> None:
-        self.n_features_in_ = _count("n_features", state.pop("n_features", None))
+        self.n_features_in_: int = _count("n_features", state.pop("n_features", None))
         names, backend = state.pop("names", None), state.pop("backend", None)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise InputError("names must be a list of text.")
         if names and len(names) != self.n_features_in_:
             raise InputError(f"names must be {self.n_features_in_} names of columns; got {len(names)}.")
         if names:
-            self.feature_names_in_ = np.array(names, dtype=object)
+            self.feature_names_in_: NDArray[Any] = np.array(names, dtype=object)
         check_option("backend", backend, ("sklearn", "lightgbm"))
         self.backend_ = backend
 

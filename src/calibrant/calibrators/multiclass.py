@@ -105,7 +105,8 @@ class ProbabilityMap(PredictsClasses, Calibrator):
         with self._keeping_earlier_fit():
             self.notes_ = column.notes + notes
             self.map_ = self._fit_rows(matrix[used], code[used], weight[used])
-        self.classes_, self.n_features_in_ = label_array(names), len(names)
+        self.classes_ = label_array(names)
+        self.n_features_in_: int = len(names)
         return self
 
     def _read(self, X: Any, n_classes: int, *, any_score: bool) -> tuple[Floats, tuple[Note, ...]]:
@@ -389,7 +390,7 @@ class PairwiseCoupling(_OfScoreMaps):
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         check_eps(self.eps)
         calibrator = self._score_map
-        self.n_clipped_ = float(weight[(matrix < self.eps).any(axis=1)].sum())
+        self.n_clipped_: float = float(weight[(matrix < self.eps).any(axis=1)].sum())
         p = np.maximum(matrix, self.eps)
         self.calibrators_, sizes = [], []
         for i, j in zip(*np.triu_indices(matrix.shape[1], 1), strict=True):

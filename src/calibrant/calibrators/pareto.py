@@ -207,7 +207,7 @@ class ParetoRecalibrator(WarpedMap):
         count = check_count("n_points", self.n_points, least=2)
         check_total("a map of four numbers", total_weight(y, weight), 20)
         objectives = _Objectives(y, forecast, weight)
-        self.front_ = Front(tuple(_search(objectives, count)), objectives.point(np.zeros(4)))
+        self.front_: Front = Front(tuple(_search(objectives, count)), objectives.point(np.zeros(4)))
         return self._chosen(self.choice)
 
     def _chosen(self, choice: Choice) -> SinhArcsinh:

@@ -195,7 +195,8 @@ class PointMap(RegressorMixin, Calibrator):  # type: ignore[misc]
         map_ = self._fit_table(table.rows_by_weight())
         self.notes_ = table.notes
         self.trade_off_ = self._cross_validate(table)
-        self.map_, self.n_features_in_ = map_, 1
+        self.map_ = map_
+        self.n_features_in_: int = 1
         return self
 
     def _fit_table(self, table: MeanTable) -> maps.Map:

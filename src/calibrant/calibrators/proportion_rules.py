@@ -122,10 +122,10 @@ class ProportionThreshold(models.ModelOnFeatures):
         weight = np.ones(held_out.code.size) if held_out.weight is None else held_out.weight
         scores = _Scores(held_out.scores, held_out.code, weight, rows.classes.tolist())
         self._rule = scores.fit(self.target)
-        self.threshold_ = self._rule if isinstance(self._rule, float) else None
+        self.threshold_: float | None = self._rule if isinstance(self._rule, float) else None
         self.weights_ = None if isinstance(self._rule, float) else self._rule
         self.before_, self.after_ = scores.compare(self._rule, 0.5 if method == "predict_proba" else 0.0)
-        self.accuracy_cost_ = self.before_.accuracy - self.after_.accuracy
+        self.accuracy_cost_: float = self.before_.accuracy - self.after_.accuracy
         self.calibrator_ = None
         self._keep(models.fit_on(self.estimator, rows), rows.classes, method)
         return self
@@ -325,9 +325,11 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
         names = self._class_names(forecast, rows.y, classes)
         whole = _Scores.from_rows(rows, names)
         groups = {key: _Scores.from_rows(group, names) for key, group in rows.split().items() if not group.is_empty}
-        self.classes_ = label_array(names)
+        self.classes_: NDArray[Any] = label_array(names)
         self.rule_: Rule = whole.fit(self.target)
-        self.group_rules_ = {key: group.fit(self.target) for key, group in groups.items() if group.code.size >= least}
+        self.group_rules_: dict[Any, Rule] = {
+            key: group.fit(self.target) for key, group in groups.items() if group.code.size >= least
+        }
         compared = {key: group.compare(self.group_rules_.get(key, self.rule_)) for key, group in groups.items()}
         before, after = ({key: pair[i] for key, pair in compared.items()} for i in (0, 1))
         first, second = whole.compare(self.rule_)

@@ -92,7 +92,8 @@ class ScoreMap(PredictsClasses, Calibrator):
             low, high = table.extremes
             domain: maps.Domain = "probability" if low >= 0 and high <= 1 else "real"
             self.map_ = maps.restrict(self._fit_table(table), domain)
-        self.classes_, self.n_features_in_ = classes, 1
+        self.classes_ = classes
+        self.n_features_in_: int = 1
         return self
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:

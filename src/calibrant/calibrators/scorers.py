@@ -209,4 +209,4 @@ def _table_of(metric: Metric) -> type:
     return getattr(metric, "reader", read_score_table).table
 
 
-scorers = Scorers()
+scorers: Scorers = Scorers()

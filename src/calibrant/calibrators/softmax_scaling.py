@@ -28,7 +28,7 @@ class _SoftmaxScaling(ProbabilityMap):
         """Return log-probabilities, and count the rows with one that was clipped."""
         check_eps(self.eps)
         clipped = (matrix < self.eps).any(axis=1) & (weight > 0)
-        self.n_clipped_ = float(weight[clipped].sum())
+        self.n_clipped_: float = float(weight[clipped].sum())
         if self.n_clipped_:
             text = f"Rows with a probability that was clipped to {self.eps:.3g} before its logarithm: {{count}}."
             self.notes_ += (Note("logit_clipped", int(np.count_nonzero(clipped)), text),)

@@ -112,9 +112,9 @@ class TreeSmoothing(ModelOnFeatures):
         if n_classes == 2 and base[1] == 0:
             raise InputError("sample_weight must be positive for both classes; got 0 for the second.")
         usual = _EVENTS / float(base[1]) if n_classes == 2 else float(_EVENTS * n_classes)
-        self.m_ = (usual if self.m is None else float(self.m)) if self.method == "m-estimate" else None
+        self.m_: float | None = (usual if self.m is None else float(self.m)) if self.method == "m-estimate" else None
         curtails = self.method == "curtailment"
-        self.min_rows_ = (usual if self.min_rows is None else float(self.min_rows)) if curtails else None
+        self.min_rows_: float | None = (usual if self.min_rows is None else float(self.min_rows)) if curtails else None
         self._values = [self._smooth(tree.tree_) for tree in trees]
         return self
 

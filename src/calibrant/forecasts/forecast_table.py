@@ -135,4 +135,4 @@ class ForecastTable:
 
 
 # Reads the table of a metric of predictive distributions.
-read_forecast_table = TableReader(ForecastTable)
+read_forecast_table: TableReader[ForecastTable] = TableReader(ForecastTable)

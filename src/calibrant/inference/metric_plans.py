@@ -42,7 +42,9 @@ class MetricPlan:
     def __init__(
         self, table: ScoreTable, metrics: Sequence[Metric], partitions: Mapping[Any, Partition] = MappingProxyType({})
     ) -> None:
-        self.table, self.metrics, self._partitions = table, list(metrics), partitions
+        self.table = table
+        self.metrics: list[Metric] = list(metrics)
+        self._partitions = partitions
         self._fixed: dict[object, Partition] = {}
         self._quantiles: dict[int, None] = {}
         self._blocks: dict[tuple[PAVA | PAVABC, float], None] = {}
@@ -50,7 +52,7 @@ class MetricPlan:
         self._gaps: list[tuple[Any, bool]] = []
         self._keeps_sums = False
         self._readers = [self._reader(metric) for metric in metrics]
-        self.reads_sums = any(self._readers)
+        self.reads_sums: bool = any(self._readers)
 
     @property
     def fixed(self) -> list[Ints]:

@@ -62,7 +62,9 @@ class TableReplicates:
         in_clusters: bool = False,
         partitions: Partitions = _NO_PARTITIONS,
     ) -> None:
-        self.table, self.metrics, self.by_rows = table, list(metrics), takes_draws or draws_rows(table)
+        self.table = table
+        self.metrics: list[Metric] = list(metrics)
+        self.by_rows: bool = takes_draws or draws_rows(table)
         self._plan, self._size = MetricPlan(table, metrics, partitions), float(table.size)
         self._sums = sums = self._plan.of_counts()
         options = {"by_rows": self.by_rows, "in_clusters": in_clusters}
@@ -248,7 +250,8 @@ class PoissonRows:
         weight, mean = (np.column_stack(columns) for columns in zip(*parts, strict=True))
         used = mean > 0
         event = np.broadcast_to(np.array([1, 0], dtype=np.uint8), used.shape)[used]
-        self.rows, self.mean = WeightedRows(used.sum(axis=1), weight[used], event), mean[used]
+        self.rows = WeightedRows(used.sum(axis=1), weight[used], event)
+        self.mean = mean[used]
         self._several = np.flatnonzero(np.abs(self.mean - 1) > _ROUNDING)
 
     @property
@@ -483,7 +486,7 @@ class SharedDraws:
     def __init__(
         self, rows: PairedRows, metrics: Sequence[Metric], partitions: Sequence[Partitions] | None = None
     ) -> None:
-        self.size = rows.event.size
+        self.size: int = rows.event.size
         tables = [_table(*columns, rows.event) for columns in zip(rows.scores, rows.places, strict=True)]
         first = _rows_in_order(tables[0], rows.places[0], rows.event)
         rank = np.empty(self.size, dtype=np.int32)

@@ -166,7 +166,8 @@ class BatchReader:
     """Validates the columns of one model, batch by batch, and collects notes and labels over all batches."""
 
     def __init__(self, options: CountOptions, weighting: Weighting | None = None) -> None:
-        self.options, self.weighting = options, weighting
+        self.options = options
+        self.weighting = weighting
         self._notes: tuple[Note, ...] = ()
         self._labels = BatchLabels(options.pos_label)
         self._name, self._excess = "", 0.0  # of scores that were clipped
@@ -216,7 +217,9 @@ class CountAdder:
     """Adds up the counts of distinct rows that an engine computed."""
 
     def __init__(self, step: float | None, *, weighting: Weighting | None, guard: MemoryGuard) -> None:
-        self.step, self.weighting, self.guard = step, weighting, guard
+        self.step = step
+        self.weighting = weighting
+        self.guard = guard
         self.n_in = self._missing = self._zero = self._clipped = 0
         self._kept: list[list[NDArray[Any]]] = []
 

@@ -321,7 +321,9 @@ class FileReader:
     """Reads the named columns of files; all headers are checked first."""
 
     def __init__(self, files: list[File], names: list[str], numbers: list[str], max_memory: int | None = None) -> None:
-        self.names, self.numbers, self.memory_limit = names, numbers, reading_memory(max_memory)
+        self.names = names
+        self.numbers = numbers
+        self.memory_limit: str = reading_memory(max_memory)
         _check_libraries(files)
         self._parts = [_Part.checked(file, names) for file in files]
         known = [count_rows(file) for file in files if file.format == "parquet"]
@@ -330,7 +332,9 @@ class FileReader:
         self._sizes: dict[str, int] = {}  # rows of each text file that was read to its end
         # The first column with a value, and its file, of each name that is neither the first one nor of numbers.
         self._first: dict[str, tuple[_columns.ColumnData, _Part]] = {}
-        self.rows = sum(known) if len(known) == len(files) else None  # number of rows, if all files are Parquet
+        self.rows: int | None = (
+            sum(known) if len(known) == len(files) else None
+        )  # number of rows, if all files are Parquet
 
     def batches(self, show: bool | None, *, labels: bool = True) -> Iterator[Batch]:
         """Yield all batches; a progress bar counts batches, or files if their rows are not known.

@@ -68,7 +68,9 @@ class RowCounter:
         guard: MemoryGuard,
         expected: int | None = None,
     ) -> None:
-        self.step, self.weighting, self.guard = step, weighting, guard
+        self.step = step
+        self.weighting = weighting
+        self.guard = guard
         self._grouped = grouped
         self._n_in: Ints = np.zeros(1, dtype=np.int64)  # rows of each group
         self._used: Ints = np.zeros(1, dtype=np.int64)  # those without a missing value
@@ -341,10 +343,14 @@ class TableCounter:
         options: CountOptions,
         max_memory: int | None = None,
     ) -> None:
-        self.y, self.models, self.keys, self.weighting, self.options = y, models, keys, weighting, options
+        self.y = y
+        self.models = models
+        self.keys = keys
+        self.weighting = weighting
+        self.options = options
         weights = [] if weighting is None else [weighting.name]
-        self.names = list(dict.fromkeys([y, *models, *keys, *weights]))
-        self.numbers = list(dict.fromkeys([*models, *weights]))
+        self.names: list[str] = list(dict.fromkeys([y, *models, *keys, *weights]))
+        self.numbers: list[str] = list(dict.fromkeys([*models, *weights]))
         self._readers = {model: BatchReader(options, weighting) for model in models}
         self._groups: dict[Any, int] = {} if keys else {None: 0}  # numbers, in order of appearance
         self._rows: dict[str, RowCounter] = {}  # by model

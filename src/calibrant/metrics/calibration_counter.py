@@ -23,7 +23,7 @@ from calibrant._support.errors import (
     wrong_value,
 )
 from calibrant.ingest.counting import FINEST_GRID, grid_cells, grid_table
-from calibrant.metrics.metric import declared
+from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
 from calibrant.tables.rows import Missing, Rows, missing_note
 from calibrant.tables.score_table import ScoreTable, check_resolution, check_scores
@@ -146,7 +146,7 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
         self, metric: MetricLike = "ece", *, resolution: float = 2**-20, missing: Missing = "raise", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.metric = as_metric(metric)
+        self.metric: Metric = as_metric(metric)
         if declared(self.metric, "kind") != ScoreTable.kind:
             raise InputError(
                 Argument("metric") + f" must be a metric of probabilities of one event; got {self.metric.name}.",
@@ -160,7 +160,8 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
                 value=resolution,
             )
         check_option("missing", missing, ("raise", "drop"))
-        self.resolution, self.missing = float(resolution), missing
+        self.resolution: float = float(resolution)
+        self.missing = missing
         cells = grid_cells(self.resolution)
         self.add_state("counts", torch.zeros((cells, 2), dtype=torch.int64), dist_reduce_fx="sum")
         for name in ("clipped", "dropped"):

@@ -26,7 +26,7 @@ from calibrant.metrics.losses import (
     mean_distance,
     signed_gap,
 )
-from calibrant.metrics.metric import Direction, UnbinnedMetric, metric_function
+from calibrant.metrics.metric import Direction, MetricFunction, UnbinnedMetric, metric_function
 from calibrant.metrics.norms import Norm, sup, weighted_l1, weighted_mean
 from calibrant.metrics.significance import Test
 from calibrant.tables.rows import RowOptions
@@ -319,13 +319,13 @@ class DebiasedSCE(GCE):
         )
 
 
-ece = metric_function(ECE)
-ace = metric_function(ACE)
-mce = metric_function(MCE)
-rmsce = metric_function(RMSCE)
-tce = metric_function(TCE)
-ecc = metric_function(ECC)
-debiased_sce = metric_function(DebiasedSCE)
+ece: MetricFunction = metric_function(ECE)
+ace: MetricFunction = metric_function(ACE)
+mce: MetricFunction = metric_function(MCE)
+rmsce: MetricFunction = metric_function(RMSCE)
+tce: MetricFunction = metric_function(TCE)
+ecc: MetricFunction = metric_function(ECC)
+debiased_sce: MetricFunction = metric_function(DebiasedSCE)
 
 
 class Bias(GCE):
@@ -391,8 +391,8 @@ class OERatio(UnbinnedMetric):
         return None if sums is None or not 0 < sums[1][0] < label.size else float(sums[1][0] / sums[2][0])
 
 
-bias = metric_function(Bias)
-oe_ratio = metric_function(OERatio)
+bias: MetricFunction = metric_function(Bias)
+oe_ratio: MetricFunction = metric_function(OERatio)
 
 
 class ICI(GCE):
@@ -431,8 +431,8 @@ class Emax(GCE):
         super().__init__(PAVA(), max_distance, sup, name="Emax")
 
 
-ici = metric_function(ICI)
-emax = metric_function(Emax)
+ici: MetricFunction = metric_function(ICI)
+emax: MetricFunction = metric_function(Emax)
 
 
 @dataclass(frozen=True)
@@ -628,8 +628,8 @@ class EcceR(UnbinnedMetric):
         return ecce(table).r
 
 
-ecce_mad = metric_function(EcceMad)
-ecce_r = metric_function(EcceR)
+ecce_mad: MetricFunction = metric_function(EcceMad)
+ecce_r: MetricFunction = metric_function(EcceR)
 
 
 _MAX_ROWS = 10**9
@@ -741,5 +741,5 @@ class CalLoss(UnbinnedMetric):
         )
 
 
-calbin = metric_function(CalBin)
-calloss = metric_function(CalLoss)
+calbin: MetricFunction = metric_function(CalBin)
+calloss: MetricFunction = metric_function(CalLoss)

@@ -17,7 +17,7 @@ from calibrant._support.random_streams import RandomState, generator
 from calibrant.forecasts.distributions import as_levels
 from calibrant.forecasts.forecast_table import ForecastTable, as_forecast, read_forecast_table, read_outcomes
 from calibrant.metrics import significance
-from calibrant.metrics.metric import Direction, MetricValue, UnbinnedMetric, metric_function
+from calibrant.metrics.metric import Direction, MetricFunction, MetricValue, UnbinnedMetric, metric_function
 from calibrant.tables.rows import Missing, TableReader
 
 
@@ -573,7 +573,7 @@ class CoverageError(DistributionMetric):
         return float(np.mean(np.abs(means - self.expected(table))))
 
 
-nll = metric_function(NLL)
-crps = metric_function(CRPS)
-interval_score = metric_function(IntervalScore)
-coverage_error = metric_function(CoverageError)
+nll: MetricFunction = metric_function(NLL)
+crps: MetricFunction = metric_function(CRPS)
+interval_score: MetricFunction = metric_function(IntervalScore)
+coverage_error: MetricFunction = metric_function(CoverageError)

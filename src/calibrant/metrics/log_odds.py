@@ -13,7 +13,7 @@ from calibrant._support.formatting import line_html, short_repr
 from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import EPS, check_eps, expit, logit
 from calibrant.metrics.bins import EqualInformation
-from calibrant.metrics.metric import UnbinnedMetric, metric_function
+from calibrant.metrics.metric import MetricFunction, UnbinnedMetric, metric_function
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import (
     ScoreTable,
@@ -320,7 +320,7 @@ class LogOddsError(UnbinnedMetric):
         return math.sqrt(squared_error(LogOddsBins.from_table(table)))
 
 
-log_odds_error = metric_function(LogOddsError)
+log_odds_error: MetricFunction = metric_function(LogOddsError)
 
 
 def squared_error(bins: LogOddsBins) -> float:

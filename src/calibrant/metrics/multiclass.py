@@ -301,7 +301,7 @@ class ScoreCounter:
     def __init__(self, table: ClassTable, score: Floats) -> None:
         self.table = table
         self.score, self.place = np.unique(score, return_inverse=True)
-        self.n = self._total(None, None)
+        self.n: Weights = self._total(None, None)
 
     def _total(self, chosen: Any, weight: Weights | None) -> Weights:
         """Return sums of weights per score, of all rows or of the chosen ones."""

@@ -14,7 +14,7 @@ from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, Note, check_option, check_share, is_number
 from calibrant._support.formatting import line_html, short_repr
 from calibrant._support.plain_data import plain
-from calibrant.metrics.metric import Direction, MetricValue, UnbinnedMetric, metric_function
+from calibrant.metrics.metric import Direction, MetricFunction, MetricValue, UnbinnedMetric, metric_function
 from calibrant.tables.mean_table import MeanTable, need_rows, read_mean_table
 from calibrant.tables.rows import TableReader, WeightOptions
 
@@ -318,14 +318,14 @@ class Pinball(PointMetric):
         return table.average(np.maximum(self.level * away, (self.level - 1) * away))
 
 
-mean_error = metric_function(MeanError)
-ratio = metric_function(Ratio)
-mean_quotient = metric_function(MeanQuotient)
-mse = metric_function(MSE)
-rmse = metric_function(RMSE)
-mae = metric_function(MAE)
-relative_mse = metric_function(RelativeMSE)
-pinball = metric_function(Pinball)
+mean_error: MetricFunction = metric_function(MeanError)
+ratio: MetricFunction = metric_function(Ratio)
+mean_quotient: MetricFunction = metric_function(MeanQuotient)
+mse: MetricFunction = metric_function(MSE)
+rmse: MetricFunction = metric_function(RMSE)
+mae: MetricFunction = metric_function(MAE)
+relative_mse: MetricFunction = metric_function(RelativeMSE)
+pinball: MetricFunction = metric_function(Pinball)
 
 
 def variance(table: MeanTable) -> float:
@@ -612,4 +612,4 @@ class ErrorTolerance(PointMetric):
         return found.needed(self.share)
 
 
-error_tolerance = metric_function(ErrorTolerance)
+error_tolerance: MetricFunction = metric_function(ErrorTolerance)

@@ -12,7 +12,7 @@ from calibrant._support.arrays import Column, Floats, in_pieces
 from calibrant._support.errors import Note
 from calibrant._support.formatting import line_html, short_repr
 from calibrant.metrics.bins import PAVA, Bins, EqualWidth, check_bins
-from calibrant.metrics.metric import Direction, UnbinnedMetric, metric_function
+from calibrant.metrics.metric import Direction, MetricFunction, UnbinnedMetric, metric_function
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable, need_both_classes, read_score_table
 
@@ -223,9 +223,9 @@ def _other_loss(score: Floats) -> Floats:
         return -np.log1p(-score)
 
 
-brier = metric_function(Brier)
-log_loss = metric_function(LogLoss)
-stratified_brier = metric_function(StratifiedBrier)
+brier: MetricFunction = metric_function(Brier)
+log_loss: MetricFunction = metric_function(LogLoss)
+stratified_brier: MetricFunction = metric_function(StratifiedBrier)
 
 
 @dataclass(frozen=True)
@@ -430,7 +430,7 @@ class MCB(UnbinnedMetric):
         return corp_decomposition(table).mcb
 
 
-mcb = metric_function(MCB)
+mcb: MetricFunction = metric_function(MCB)
 
 
 @dataclass(frozen=True)
@@ -461,4 +461,4 @@ class AUC(UnbinnedMetric):
         return float(pairs / float(np.sum(table.k)) / float(np.sum(others)))
 
 
-auc = metric_function(AUC)
+auc: MetricFunction = metric_function(AUC)

@@ -8,7 +8,7 @@ import numpy as np
 from calibrant._support.arrays import Column, Floats, Ints
 from calibrant._support.errors import InputError, Note, is_number, wrong_value
 from calibrant._support.roots import find_root
-from calibrant.metrics.metric import UnbinnedMetric, metric_function
+from calibrant.metrics.metric import MetricFunction, UnbinnedMetric, metric_function
 from calibrant.tables.rows import RowOptions
 from calibrant.tables.score_table import ScoreTable, read_score_table
 
@@ -64,7 +64,7 @@ class SmoothECE(UnbinnedMetric):
         return value
 
 
-smooth_ece = metric_function(SmoothECE)
+smooth_ece: MetricFunction = metric_function(SmoothECE)
 
 
 def _crossing(coefficients: Floats, least: float, high: float) -> float:

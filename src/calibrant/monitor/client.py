@@ -95,8 +95,11 @@ class MonitorClient:
         self, url: str, *, token: str | None = None, model: str = "default", timeout: float = 30, retries: int = 8
     ) -> None:
         self._address = _read_address(url, token)
-        self.url, self.model = url.rstrip("/"), check_name("model", model)
-        self._token, self.timeout, self.retries = token, float(timeout), int(retries)
+        self.url: str = url.rstrip("/")
+        self.model: str = check_name("model", model)
+        self._token = token
+        self.timeout: float = float(timeout)
+        self.retries: int = int(retries)
         self._idle: list[http.client.HTTPConnection] = []
         weakref.finalize(self, _close_all, self._idle)
 

@@ -131,9 +131,12 @@ class EvidenceRecorder:
     """The e-processes of one version while windows close, in order of time."""
 
     def __init__(self, connection: sa.Connection, version_id: int, ordinal: int, settings: ModelSettings) -> None:
-        self.connection, self.version_id, self.ordinal = connection, version_id, ordinal
-        self.process, self.alpha = settings.process, settings.alpha
-        self.events = tuple(settings.events)
+        self.connection = connection
+        self.version_id = version_id
+        self.ordinal = ordinal
+        self.process: EProcess = settings.process
+        self.alpha: float = settings.alpha
+        self.events: tuple[str, ...] = tuple(settings.events)
         table = schema.streams
         rows = connection.execute(sa.select(table).where(table.c.version_id == version_id)).all()
         self.streams = {row.stream: MonitoredStream.from_row(row) for row in rows}
@@ -142,7 +145,7 @@ class EvidenceRecorder:
         self.stored = set(self.streams)
         alarms = schema.alarms
         query = sa.select(alarms.c.stream).where(alarms.c.version_id == version_id)
-        self.alarmed = set(connection.execute(query).scalars())
+        self.alarmed: set[Any] = set(connection.execute(query).scalars())
         self.raised: list[tuple[str, int, float]] = []  # the stream, the window and the log e-value of new alarms
         self.rows: list[dict[str, Any]] = []
 

@@ -127,8 +127,8 @@ class Monitor:
         levels: Sequence[float] | None = None,
         allow_future: bool = False,
     ) -> None:
-        self.model = check_name("model", model)
-        self.allow_future = bool(allow_future)
+        self.model: str = check_name("model", model)
+        self.allow_future: bool = bool(allow_future)
         self.most_cells: int | None = None  # of one call; a service sets it
         given = ModelSettings.given(
             window=window,
@@ -143,9 +143,9 @@ class Monitor:
             levels=levels,
         )
         wanted = ModelSettings(**given)  # checked before the store is created
-        self.store = store if isinstance(store, Store) else Store(store)
+        self.store: Store = store if isinstance(store, Store) else Store(store)
         self._stored = StoredModel.open(self.store, self.model, wanted)
-        self.settings = self._stored.settings
+        self.settings: ModelSettings = self._stored.settings
         self.settings.check_given(given, self.model)
 
     @contextmanager

@@ -76,9 +76,11 @@ class Recorder:
     """One write transaction on a model, whose row is locked."""
 
     def __init__(self, connection: sa.Connection, model: StoredModel) -> None:
-        self.connection, self.model = connection, model
-        self.settings, self.rule = model.settings, model.settings.rule
-        self.versions = model.versions(connection)
+        self.connection = connection
+        self.model = model
+        self.settings: ModelSettings = model.settings
+        self.rule = model.settings.rule
+        self.versions: list[Version] = model.versions(connection)
         if [version.ordinal for version in self.versions] != list(range(1, len(self.versions) + 1)):
             raise damaged(f"versions.ordinal of model {model.name!r} must count from 1")
         self._n_closed = 0

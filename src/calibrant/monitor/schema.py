@@ -138,7 +138,9 @@ class StoredValue(sa.types.TypeDecorator[Any]):
 
     def __init__(self, base: sa.types.TypeEngine[Any], rule: str, place: str = "") -> None:
         super().__init__()
-        self.base, self.rule, self.place = base, rule, place
+        self.base = base
+        self.rule = rule
+        self.place = place
         self.impl = base
 
     def result_processor(self, dialect: Any, coltype: object) -> Callable[[Any], Any]:
@@ -193,7 +195,7 @@ def check_sums(row: Any, place: str) -> Any:
 SCHEMA_VERSION = 3
 WHOLE = ""  # the stream of all rows
 
-metadata = sa.MetaData()
+metadata: sa.MetaData = sa.MetaData()
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows of this type only
 
 
@@ -238,9 +240,9 @@ def _event() -> sa.Column[object]:
     return _text("event", "label", server_default="")
 
 
-schema = _table("schema", _ordinal("version"))
+schema: sa.Table = _table("schema", _ordinal("version"))
 
-models = _table(
+models: sa.Table = _table(
     "models",
     sa.Column("id", _Id, primary_key=True),
     _text("name", unique=True),
@@ -252,7 +254,7 @@ models = _table(
 )
 
 # `revision` of a model grows with each write transaction. `horizon`: windows with a lower key are closed.
-versions = _table(
+versions: sa.Table = _table(
     "versions",
     sa.Column("id", _Id, primary_key=True),
     sa.Column("model_id", _Id, sa.ForeignKey("calibrant_models.id", ondelete="CASCADE"), nullable=False),
@@ -264,7 +266,7 @@ versions = _table(
     sa.UniqueConstraint("model_id", "ordinal"),
 )
 
-windows = _table(
+windows: sa.Table = _table(
     "windows",
     _parent("version_id", "versions"),
     _integer("window", "time", primary_key=True),
@@ -275,7 +277,7 @@ windows = _table(
 )
 
 # Rows of one window and group arrive in several parts, which become one when the window closes.
-cells = _table(
+cells: sa.Table = _table(
     "cells",
     sa.Column("id", _Id, primary_key=True),
     sa.Column("version_id", _Id, sa.ForeignKey("calibrant_versions.id", ondelete="CASCADE"), nullable=False),
@@ -293,7 +295,7 @@ cells = _table(
 
 # The last state of the e-process of the whole (stream "") and of each group; what a status shows has columns. Streams
 # of events have keys of their own: see `evidence.stream_key`.
-streams = _table(
+streams: sa.Table = _table(
     "streams",
     _parent("version_id", "versions"),
     _text("stream", "stream", primary_key=True),
@@ -309,7 +311,7 @@ streams = _table(
     _text("state"),
 )
 
-evidence = _table(
+evidence: sa.Table = _table(
     "evidence",
     _parent("version_id", "versions"),
     _text("stream", "stream", primary_key=True),
@@ -322,7 +324,7 @@ evidence = _table(
     _number("log_e", "number"),
 )
 
-alarms = _table(
+alarms: sa.Table = _table(
     "alarms",
     sa.Column("id", _Id, primary_key=True),
     sa.Column("version_id", _Id, sa.ForeignKey("calibrant_versions.id", ondelete="CASCADE"), nullable=False),
@@ -335,7 +337,7 @@ alarms = _table(
     sa.UniqueConstraint("version_id", "stream"),
 )
 
-batches = _table(
+batches: sa.Table = _table(
     "batches",
     _parent("model_id", "models"),
     _text("batch", primary_key=True),
@@ -344,7 +346,7 @@ batches = _table(
     _integer("received", "time"),
 )
 
-pending = _table(
+pending: sa.Table = _table(
     "pending",
     _parent("version_id", "versions"),
     _text("row_id", primary_key=True),
@@ -358,7 +360,7 @@ pending = _table(
 )
 
 # One entry per alarm, written in the transaction of the alarm; `id` is the id that receivers get.
-outbox = _table(
+outbox: sa.Table = _table(
     "outbox",
     _text("id", primary_key=True),
     sa.Column("alarm_id", _Id, sa.ForeignKey("calibrant_alarms.id", ondelete="CASCADE"), nullable=False, unique=True),
@@ -366,10 +368,10 @@ outbox = _table(
 )
 
 # A channel is a webhook or a mailbox. It gets the entries that were written after it was first used.
-channels = _table("channels", _text("name", primary_key=True), _integer("created", "time"))
+channels: sa.Table = _table("channels", _text("name", primary_key=True), _integer("created", "time"))
 
 # `state`: waiting, delivered, acknowledged (before it was sent), earlier (than the channel).
-deliveries = _table(
+deliveries: sa.Table = _table(
     "deliveries",
     sa.Column("outbox_id", sa.Text, sa.ForeignKey("calibrant_outbox.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("channel", sa.Text, sa.ForeignKey("calibrant_channels.name", ondelete="CASCADE"), primary_key=True),
@@ -381,7 +383,7 @@ deliveries = _table(
     sa.Index("calibrant_deliveries_by_state", "channel", "state", "next_attempt"),
 )
 
-silences = _table(
+silences: sa.Table = _table(
     "silences",
     sa.Column("id", _Id, primary_key=True),
     sa.Column("model_id", _Id, sa.ForeignKey("calibrant_models.id", ondelete="CASCADE"), nullable=False),
@@ -392,7 +394,7 @@ silences = _table(
 )
 
 # Access tokens of the service: the SHA-256 of each, never the token. Revoked tokens stay in the table.
-tokens = _table(
+tokens: sa.Table = _table(
     "tokens",
     _text("id", primary_key=True),
     _text("name"),
@@ -405,7 +407,7 @@ tokens = _table(
 )
 
 # Who did what and when; `model` is a name, so that entries stay when the model is deleted.
-audit = _table(
+audit: sa.Table = _table(
     "audit",
     sa.Column("id", _Id, primary_key=True),
     _integer("time", "time"),

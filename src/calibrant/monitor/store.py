@@ -54,10 +54,10 @@ class Store:
 
     def __init__(self, target: str | PathLike[str] | sa.URL | sa.Engine) -> None:
         self._outer = threading.local()
-        self.engine = target if isinstance(target, sa.Engine) else _engine(target)
+        self.engine: sa.Engine = target if isinstance(target, sa.Engine) else _engine(target)
         if not isinstance(target, sa.Engine):
             weakref.finalize(self, self.engine.dispose)
-        self.is_sqlite = self.engine.dialect.name == "sqlite"
+        self.is_sqlite: bool = self.engine.dialect.name == "sqlite"
         _check_database(self.engine.dialect.name)
         if self.is_sqlite and not event.contains(self.engine, "connect", _prepare_sqlite):
             event.listen(self.engine, "connect", _prepare_sqlite)

@@ -411,7 +411,7 @@ class ProportionDisplay(ClassDisplay):
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> Self:
         self.figure_, grid = canvas.panels(ax, fig, widths=(1.25, 1), size=(8.4, self.height()))
         self.ax_ = self.figure_.add_subplot(grid[0, 0])
-        self.ax_estimate_ = self.figure_.add_subplot(grid[0, 1], sharey=self.ax_)
+        self.ax_estimate_: Axes = self.figure_.add_subplot(grid[0, 1], sharey=self.ax_)
         self.predicted_: list[Line2D] = []
         self.observed_: list[Line2D] = []
         self.points_: list[Line2D] = []

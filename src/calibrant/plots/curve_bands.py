@@ -140,8 +140,8 @@ class CalibrationCurveDisplay(ScoreDisplay):
         """
         self.scale = self.scale if scale is None else scale
         axis = self._axis()
-        self.ax_ = canvas.single_axes(ax, fig, (6.0, 6.0))
-        self.figure_ = self.ax_.figure
+        self.ax_: Axes = canvas.single_axes(ax, fig, (6.0, 6.0))
+        self.figure_: FigureBase = self.ax_.figure
         axis.apply(self.ax_.xaxis)
         axis.apply(self.ax_.yaxis)
         ends = [axis.low, axis.high]

@@ -113,7 +113,7 @@ class DecisionCurveDisplay(ScoreDisplay):
         ax, x, curve = self.ax_, self.curve.thresholds, self.curve
         grey: dict[str, Any] = {"color": canvas.blend(0.5), "lw": 1.2, "zorder": 1.5}
         (self.treat_all_,) = ax.plot(x, curve.treat_all.value, ls=(0, (5, 2)), gid="decision-all", **grey)
-        self.treat_none_ = ax.axhline(0, gid="decision-none", **grey)
+        self.treat_none_: Line2D = ax.axhline(0, gid="decision-none", **grey)
         self.lines_: dict[str, Line2D] = {}
         self.bands_: dict[str, Artist] = {}
         names = [model.name for model in curve.models]

@@ -105,7 +105,7 @@ class AxesDisplay(Display):
             This display; artists are attributes that end in ``_``.
         """
         self.ax_ = canvas.single_axes(ax, fig, self._size)
-        self.figure_ = self.ax_.figure
+        self.figure_: FigureBase = self.ax_.figure
         self._draw()
         return self
 

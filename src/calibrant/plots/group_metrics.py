@@ -208,7 +208,7 @@ class GroupDisplay(ScoreDisplay):
         upright = (along or self._usual()) == "y"
         lines = self.lines
         self.ax_ = ax = canvas.single_axes(ax, fig, (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0))
-        self.figure_ = ax.figure
+        self.figure_: FigureBase = ax.figure
         self._limits = _span(list(lines.values()))
         ids, places = canvas.unique_ids(lines), self._places(upright)
         drawn = list(zip(ids, places, lines.items(), strict=True))

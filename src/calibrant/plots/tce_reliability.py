@@ -284,8 +284,12 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
         rejected = np.split(self._rejects(bins, score), np.cumsum(lengths)[:-1])
         pairs = list(enumerate(zip(outlines, rejected, strict=True)))
         shape = _outline if len(pairs) <= canvas.MOST_SINGLE else _spine
-        self.accepted_violins_ = self._draw_filled(self.ax_, [shape(i, v, ~r) for i, (v, r) in pairs], "violin")
-        self.rejected_violins_ = self._draw_filled(self.ax_, [shape(i, v, r) for i, (v, r) in pairs], "violin-rejected")
+        self.accepted_violins_: list[Artist] = self._draw_filled(
+            self.ax_, [shape(i, v, ~r) for i, (v, r) in pairs], "violin"
+        )
+        self.rejected_violins_: list[Artist] = self._draw_filled(
+            self.ax_, [shape(i, v, r) for i, (v, r) in pairs], "violin-rejected"
+        )
 
     def _rejects(self, bins: Ints, score: Floats) -> Bools:
         """Return whether the bins reject these scores: the stored decisions if they are of these scores."""

@@ -15,7 +15,7 @@ from calibrant._support.plain_data import label as json_label
 from calibrant.results import sentences
 from calibrant.results.details import Details
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.text import GroupTable, ResultText, mean_score, n_used, row_counts
+from calibrant.results.text import GroupTable, ResultText, RowTable, mean_score, n_used, row_counts
 from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult
 from calibrant.results.verdict import Deviation, TestResult, Verdict
 
@@ -73,7 +73,7 @@ class Evaluation(PrintedResult):
     """
 
     kind: str
-    table: Any
+    table: RowTable
     metrics: Mapping[str, MetricResult]
     breakdowns: Mapping[str, Any]
     decision: Verdict
@@ -177,14 +177,16 @@ class Evaluation(PrintedResult):
         """Mean score of all rows; for binary probabilities."""
         if self.kind != "binary":
             raise self._undefined("mean_score", "'binary'")
-        return mean_score(self.table)
+        table: Any = self.table
+        return mean_score(table)
 
     @property
     def event_rate(self) -> float:
         """Event rate of all rows; for binary probabilities."""
         if self.kind != "binary":
             raise self._undefined("event_rate", "'binary'")
-        return float(self.table.prevalence)
+        table: Any = self.table
+        return float(table.prevalence)
 
     def _undefined(self, name: str, kinds: str, hint: str = "") -> AttributeError:
         return AttributeError(f"kind must be {kinds} for {name}; got {self.kind!r}.{hint}")

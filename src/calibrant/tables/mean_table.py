@@ -470,7 +470,7 @@ def _moderate(column: _columns.ColumnData) -> _columns.ColumnData:
 
 
 # Reads the table of a metric of point predictions.
-read_mean_table = TableReader(MeanTable)
+read_mean_table: TableReader[MeanTable] = TableReader(MeanTable)
 
 
 def need_rows(table: MeanTable, name: str) -> None:

@@ -472,9 +472,9 @@ class TableReader(Generic[T]):
         known: Any = table
         self.table, self.kind = table, str(known.kind)
         self.from_arrays: Callable[..., T] = from_arrays or known.from_arrays
-        self.parameters = inspect.signature(known.from_arrays).parameters
-        self.attribute = list(self.parameters)[1]  # of a forecast, such as `Point.y_pred`
-        self.prediction = prediction or self.attribute
+        self.parameters: Mapping[str, inspect.Parameter] = inspect.signature(known.from_arrays).parameters
+        self.attribute: str = list(self.parameters)[1]  # of a forecast, such as `Point.y_pred`
+        self.prediction: str = prediction or self.attribute
 
     def __call__(self, y_true: Any, prediction: Any, options: Mapping[str, Any]) -> T:
         """Return the table; an empty one is an error."""

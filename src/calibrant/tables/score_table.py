@@ -466,8 +466,8 @@ class ScoreTable:
 
 
 # Reads the table of a binary metric; the second one of functions whose argument is a forecast of any kind.
-read_score_table = TableReader(ScoreTable)
-read_score_forecast = TableReader(
+read_score_table: TableReader[ScoreTable] = TableReader(ScoreTable)
+read_score_forecast: TableReader[ScoreTable] = TableReader(
     ScoreTable, "forecast", lambda y, forecast, **options: count_columns(y, forecast, name="forecast", **options)
 )
 

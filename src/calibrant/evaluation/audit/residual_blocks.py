@@ -190,7 +190,8 @@ class ResidualBlocks:
     """
 
     def __init__(self, sample: AuditRows, half: Half) -> None:
-        self.sample, self.half = sample, half
+        self.sample = sample
+        self.half = half
         self._shifts: tuple[tuple[Rule, float], ...] = ()
         self._kept = list(self._read()) if len(sample) <= MOST_KEPT else None
 

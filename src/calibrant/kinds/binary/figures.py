@@ -86,8 +86,9 @@ def tested(e: Evaluation) -> TestBasedReliabilityDisplay:
 def cumulative(e: Evaluation) -> CumulativeDisplay:
     """Return the cumulative differences, not yet drawn."""
     details: Any = e.details
+    table: Any = e.table
     c = details.cumulative
-    return CumulativeDisplay(e.table, c.band, c.test, c.ecce)
+    return CumulativeDisplay(table, c.band, c.test, c.ecce)
 
 
 def metric_with_null(e: Evaluation) -> MetricResult | None:

@@ -63,7 +63,8 @@ class BinaryWords(Words):
 
     def recalibrate(self, e: Evaluation, rows: str) -> Action:
         """Recommend by the direction and by the number of rows of the rarer outcome."""
-        rarer = min(e.table.positives, e.table.size - e.table.positives)
+        table: Any = e.table
+        rarer = min(table.positives, table.size - table.positives)
         details: Any = e.details
         free = "local" in e.direction or impossible_outcomes(e)
         name, method = ("Beta", "beta")
@@ -115,7 +116,8 @@ WORDS = BinaryWords()
 def _group_sentence(e: Evaluation) -> str:
     """Return a sentence about the worst group."""
     name, group = next(iter(e.worst_first.items()))
-    rows, level = Partition.from_cuts(group.table, []), e.settings.confidence_level
+    table: Any = group.table
+    rows, level = Partition.from_cuts(table, []), e.settings.confidence_level
     low, high = clopper_pearson(rows.effective_k, rows.effective_n, confidence_level=level)
     cases = _cases(group.mean_score, group.event_rate)
     expected = _expected(cases, group.mean_score, group.event_rate, (float(low[0]), float(high[0])), "events", e)
@@ -124,7 +126,7 @@ def _group_sentence(e: Evaluation) -> str:
 
 
 def _totals(e: Evaluation) -> str:
-    table = e.table
+    table: Any = e.table
     if table.importance:
         shares = f"{format_percent(e.mean_score)} predicted, {format_percent(e.event_rate)} observed"
         return f"Over all rows, weighted: {shares}."

@@ -176,12 +176,13 @@ class MulticlassReplicates:
     """
 
     def __init__(self, table: ClassTable, cluster: Ints | None, metrics: Sequence[Any]) -> None:
-        self.metrics = list(metrics)
+        self.metrics: list[Any] = list(metrics)
         if table.weight is not None and not table.importance:
             again = np.repeat(np.arange(len(table)), table.weight)
             table, cluster = replace(table.part(again), weight=None), None if cluster is None else cluster[again]
-        self.table, self.cluster = table, cluster
-        self.n_draws = len(table) if cluster is None else int(cluster.max()) + 1
+        self.table = table
+        self.cluster = cluster
+        self.n_draws: int = len(table) if cluster is None else int(cluster.max()) + 1
 
     @staticmethod
     def can_hold(table: ClassTable) -> bool:

@@ -23,7 +23,8 @@ class MulticlassWords(Words):
 
     def means(self, e: Evaluation) -> tuple[float, float] | None:
         """Return the mean of the highest probability of each row, and the share of correct rows."""
-        top = e.table.top_label()
+        table: Any = e.table
+        top = table.top_label()
         return mean_score(top), float(top.prevalence)
 
     def means_text(self, group: Evaluation) -> str:

@@ -31,4 +31,5 @@ FIGURES = PointFigures()
 def bias(e: Evaluation) -> BiasDisplay:
     """Return the bias by bin, not yet drawn."""
     details: Any = e.details
-    return BiasDisplay(e.table, e.breakdowns["bias by bin"], details.line)
+    table: Any = e.table
+    return BiasDisplay(table, e.breakdowns["bias by bin"], details.line)

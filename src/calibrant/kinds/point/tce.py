@@ -82,11 +82,13 @@ class SignedErrors:
     """
 
     def __init__(self, partition: MeanPartition, error: Floats, cluster: Ints | None, alpha: float) -> None:
-        self.partition, self.cluster, self.alpha = partition, cluster, alpha
+        self.partition = partition
+        self.cluster = cluster
+        self.alpha = alpha
         self.start = np.searchsorted(partition.labels, np.arange(len(partition))).astype(np.int64)
         table, e = partition.table, error
         p = table.prediction
-        self.mean = partition.mean(lambda run: p[run])
+        self.mean: Floats = partition.mean(lambda run: p[run])
         d = p - np.repeat(self.mean, np.diff(np.append(self.start, p.size)))
         w = None if table.single else table.n.astype(np.float64)
         self._signed, self._fixed = list[Floats](), dict[str, Floats]()
@@ -113,7 +115,7 @@ class SignedErrors:
         """Add the column for the number of outcomes of exactly 0, if there can be any."""
         p = self.partition.table.prediction
         above, below = (np.asarray(zero, dtype=np.float64) for zero in (p + e == 0, p - e == 0))
-        self.has_zeros = bool(above.any() or below.any())
+        self.has_zeros: bool = bool(above.any() or below.any())
         if self.has_zeros:
             half = 0.5 if weight is None else weight / 2
             self._signed.append(half * (above - below))

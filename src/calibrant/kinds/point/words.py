@@ -15,7 +15,8 @@ class PointWords(Words):
     name, forecasts = "prediction", "predictions"
 
     def means(self, e: Evaluation) -> tuple[float, float] | None:
-        return e.table.mean_prediction, e.table.mean_outcome
+        table: Any = e.table
+        return table.mean_prediction, table.mean_outcome
 
     def recalibrate(self, e: Evaluation, rows: str) -> Action:
         details: Any = e.details
@@ -32,7 +33,7 @@ class PointWords(Words):
         b = bins.per_bin
         worst = [i for i in np.argsort(-b["n"] * np.abs(b["bias"])) if bins.significant[i]][:2] or [len(bins) // 2]
         sentences = [_bias_sentence(b, int(i), bins.level) for i in worst]
-        t = e.table
+        t: Any = e.table
         return [
             *sentences,
             f"Over all rows: mean prediction {t.mean_prediction:.4g}, mean outcome {t.mean_outcome:.4g}.",

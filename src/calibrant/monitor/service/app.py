@@ -91,7 +91,9 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, service: Service, answer_error: Callable[..., Awaitable[Response]]) -> None:
-        self.app, self.service, self.answer_error = app, service, answer_error
+        self.app = app
+        self.service = service
+        self.answer_error = answer_error
         self.n_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

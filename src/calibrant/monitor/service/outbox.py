@@ -175,7 +175,8 @@ class AlarmDelivery:
     """Sends alarms while the service runs: when one is raised here, and every few seconds those that others raised."""
 
     def __init__(self, service: "Service") -> None:
-        self.service, self.outbox = service, service.outbox
+        self.service = service
+        self.outbox = service.outbox
         self.channels = service.settings.channels
         self._senders = WorkQueue("deliver", max(len(self.channels), 1), 1000)
         self._wake = {channel.name: asyncio.Event() for channel in self.channels}

@@ -41,7 +41,8 @@ class ServiceProblem(Exception):  # noqa: N818  (the term of RFC 9457)
         self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **members: object
     ) -> None:
         super().__init__(detail)
-        self.status, self.detail = status, printable(detail, keep="\n")
+        self.status = status
+        self.detail: str = printable(detail, keep="\n")
         self.headers = dict(headers or {})
         self.members = {name: value for name, value in members.items() if value not in (None, "")}
 

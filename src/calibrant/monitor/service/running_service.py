@@ -58,7 +58,8 @@ class EventHub:
     """One task reads the revisions of all models while there are streams, and offers changes to each of them."""
 
     def __init__(self, revisions: Callable[[], Any], most: int) -> None:
-        self._revisions, self.most = revisions, most
+        self._revisions = revisions
+        self.most = most
         self._known: dict[str, int] = {}
         self._streams: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
@@ -143,7 +144,8 @@ class Service:
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
-        self.settings, self.store = settings, Store(settings.store)
+        self.settings = settings
+        self.store: Store = Store(settings.store)
         self.tokens = TokenBook(self.store)
         self.writers = WriteQueue("write", self.store, settings.max_queue)
         self.readers = WorkQueue("read", 4, 4 * settings.max_queue)

@@ -64,7 +64,7 @@ class ServiceServer(uvicorn.Server):
             timeout_graceful_shutdown=int(settings.shutdown_seconds),
         )
         super().__init__(config)
-        self.service = app.state.service
+        self.service: Any = app.state.service
         self.announce: Callable[[], None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

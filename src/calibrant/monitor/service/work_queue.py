@@ -28,7 +28,8 @@ class WorkQueue:
     """
 
     def __init__(self, name: str, n_threads: int, most: int) -> None:
-        self.name, self.most = name, most
+        self.name = name
+        self.most = most
         self.n_inside = self.n_refused = 0
         self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix=f"calibrant-{name}")
 
