@@ -179,8 +179,9 @@ def test_the_stub_lists_the_names_of_the_map(name):
     package = load(name)
     stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
     names = {alias.asname for node in stub.body for alias in getattr(node, "names", []) if alias.asname}
-    names |= {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
-    assert names - {"__version__"} == set(package.__all__)
+    names |= {node.name for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    deprecated = {*package._lazy.moved, *package._lazy.deprecated}
+    assert {name for name in names if not name.startswith("_")} == {*package.__all__, *deprecated}
 
 
 def test_importing_loads_neither_numpy_nor_anything_heavy():

@@ -1,8 +1,13 @@
 """Signatures of public functions: unknown arguments are errors of Python, and of type checkers before."""
 
 import inspect
+import os
+import re
+import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 from typing import get_args, get_origin
 
@@ -116,3 +121,35 @@ def test_type_checkers_find_unknown_arguments():
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "tests/typing/signatures.py"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.stdout.startswith("Success"), done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def pyright(tmp_path_factory):
+    """Run pyright in an environment in which Calibrant is installed."""
+    program = shutil.which("pyright")
+    if program is None:
+        pytest.skip("pyright is not installed")
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder)
+    (site_packages,) = folder.glob("lib/python*/site-packages")
+    (site_packages / "calibrant.pth").write_text(f"{write_stub.SOURCE}\n{sysconfig.get_path('purelib')}\n")
+    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
+
+    def run(*arguments):
+        done = subprocess.run(
+            [program, *arguments], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_pyright_finds_unknown_arguments_too(pyright):
+    printed = pyright(str(ROOT / "tests/typing/signatures.py"))
+    assert printed.startswith("0 errors"), printed
+
+
+def test_types_of_at_least_95_percent_of_the_public_names_are_known(pyright):
+    printed = pyright("--verifytypes", "calibrant", "--ignoreexternal")
+    (share,) = re.findall(r"^Type completeness score: ([0-9.]+)%", printed, flags=re.MULTILINE)
+    assert float(share) >= 95

@@ -1,7 +1,8 @@
 """Write the stubs of packages with lazy names from their maps; a test compares them.
 
 The lower-case functions of metrics are made from their classes when they are imported. The stub of `calibrant.metrics`
-states their arguments, so that type checkers see them; other packages import them from there.
+states their arguments, so that type checkers see them; other packages import them from there. Deprecated names are
+marked as such (PEP 702); type checkers bring `typing_extensions` along.
 """
 
 import inspect
@@ -39,6 +40,17 @@ from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 """
 
+DEPRECATED = """\
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+from typing_extensions import deprecated
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+def _like(function: Callable[_P, _R]) -> Callable[[object], Callable[_P, _R]]: ...
+"""
+
 
 def text(package: ModuleType) -> str:
     """Return one import or function per public name, for type checkers."""
@@ -59,7 +71,36 @@ def text(package: ModuleType) -> str:
             lines.append(f"from {home} import {name} as {name}")
     if package.__name__ == METRICS:
         lines += [IMPORTS, *functions]
+    lines += aliases(package)
     return "\n".join(lines) + "\n"
+
+
+def aliases(package: ModuleType) -> list[str]:
+    """Return the deprecated names of a package: subclasses, and functions with the signature of the new ones."""
+    imports, definitions = [], []
+    for name, (home, target, text) in deprecated_names(package).items():
+        value = getattr(import_module(home), target)
+        kept = f"_{target}" if callable(value) else name
+        imports.append(f"from {home} import {target} as {kept}")
+        if callable(value):
+            is_class = inspect.isclass(value)
+            alias = f"class {name}({kept}): ..." if is_class else f"@_like({kept})\ndef {name}() -> None: ..."
+            definitions.append(f'@deprecated("{text}")\n{alias}')
+    return [*imports, DEPRECATED, *definitions] if definitions else []
+
+
+def deprecated_names(package: ModuleType) -> dict[str, tuple[str, str, str]]:
+    """Return the module and the attribute that each deprecated name stands for, and what to use instead."""
+    names = {}
+    for name, new in package._lazy.moved.items():
+        place, _, target = new.rpartition(".")
+        home = f"calibrant.{import_module('calibrant')._lazy.namespaces[place]}" if place else "calibrant"
+        names[name] = home, target, f"Use calibrant.{new}."
+    for name, module in package._lazy.deprecated.items():
+        home = f"calibrant.{module}"
+        use = inspect.getdoc(getattr(import_module(home), name)).partition("deprecated: ")[2].replace("`", "")
+        names[name] = home, name, use.capitalize()
+    return names
 
 
 def definition(name: str, function: Any) -> str:

@@ -1,7 +1,6 @@
-"""Calls whose errors type checkers must find: `tests/test_signatures.py` runs mypy on this file; nothing imports it.
+"""Calls whose errors type checkers must find: `tests/test_signatures.py` runs mypy and pyright on this file."""
 
-pyright finds the same errors.
-"""
+# pyright: reportUnnecessaryTypeIgnoreComment=true
 
 import numpy as np
 
@@ -36,3 +35,13 @@ cb.interval("ece", y, p, missing_rows="drop")  # type: ignore[call-arg]
 cb.null("ece", y, p, weights=y)  # type: ignore[call-arg]
 cb.equivalence("ece", y, p, margin=0.1, weights=y)  # type: ignore[call-arg]
 cb.metrics.slope_intercept(y, p, epss=1e-9)  # type: ignore[call-arg]
+
+# Deprecated names have the signatures of the new ones.
+value = cb.ace(y, p, n_bins=3) + cb.mce(y, p, bins=cb.Quantile(3))
+cb.ace(y, p, n_bin=3)  # type: ignore[call-arg]
+cb.inference.audit_scan("rows.csv", y="y")  # type: ignore[call-arg]
+tables: cb.metrics.Tables = cb.scan("rows.csv", y="y", p="p", by="group")
+counted: cb.ScoreTable = cb.scan("rows.csv", y="y", p="p", max_memory="1GB")
+cb.scan("rows.csv", y="y", p="p", memory_limit="1GB")  # type: ignore[call-overload]
+cb.audit("rows.csv", y="y", forecast="p", features="a", max_memory=10**9)
+cb.audit(y, p, {"a": y}, max_memory=10**9)  # type: ignore[call-overload]

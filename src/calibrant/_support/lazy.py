@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:  # importing calibrant loads no other module
     from calibrant._support.errors import MissingExtraError
 
-if TYPE_CHECKING or sys.version_info >= (3, 12):
+if TYPE_CHECKING:  # pyright would not accept that of Python for a property of a protocol
+    cached_property = property
+elif sys.version_info >= (3, 12):
     from functools import cached_property as cached_property  # noqa: PLC0414  # a public name of this module
 else:
     import functools

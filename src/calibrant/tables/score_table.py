@@ -75,7 +75,6 @@ class ScoreTable:
     _notes: tuple[Note, ...] = ()
 
     kind: ClassVar[str] = "binary"
-    span: ClassVar[tuple[float, float]] = (0.0, 1.0)  # what bins of equal width divide
 
     def __post_init__(self) -> None:
         for name in ("score", "n", "k", "w2", "k2"):
@@ -197,6 +196,11 @@ class ScoreTable:
     def importance(self) -> bool:
         """Whether `n` and `k` are sums of importance weights."""
         return self.w2 is not None
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The range that bins of equal width divide."""
+        return 0.0, 1.0
 
     @cached_property
     def size(self) -> float:
