@@ -248,3 +248,9 @@ def test_a_calibrator_is_cross_fitted_over_clusters():
 def test_a_model_may_be_called_treat_all():
     curve = decision_curve([0, 1, 1, 0], {"treat all": [0.1, 0.9, 0.8, 0.2]}, thresholds=[0.5])
     assert curve["treat all"].value[0] == 0.5
+
+
+def test_the_event_rate_has_its_old_name_with_a_warning():
+    curve = decision_curve([0, 1, 0, 1] * 25, {"a": [0.2, 0.7, 0.4, 0.6] * 25})
+    with pytest.warns(DeprecationWarning, match=r"^DecisionCurve\.prevalence moved to DecisionCurve\.event_rate;"):
+        assert curve.prevalence == curve.event_rate == 0.5

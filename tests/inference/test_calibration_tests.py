@@ -1,5 +1,6 @@
 """Tests of calibration against other implementations, definitions by rows, and their behaviour with few rows."""
 
+import inspect
 import json
 from pathlib import Path
 
@@ -125,10 +126,10 @@ def test_few_events_bring_a_p_value_by_resampling(test):
 
 def test_ecce_test_needs_counts():
     y, p = draw(20)
-    with pytest.raises(
-        cb.InputError, match=r"sample_weight must be omitted for ecce_test, which needs counts.*consistency"
-    ):
-        cb.inference.ecce_test(y, p, sample_weight=np.linspace(0.5, 1, 20))
+    table = cb.ScoreTable.from_arrays(y, p, sample_weight=np.linspace(0.5, 1, 20))
+    with pytest.raises(cb.InputError, match=r"y_true must be a table of counts for ecce_test;.*consistency"):
+        cb.inference.ecce_test(table)
+    assert "sample_weight" not in inspect.signature(cb.inference.ecce_test).parameters
     assert cb.consistency(cb.ECE(), y, p, sample_weight=np.linspace(0.5, 1, 20), n_resamples=20).pvalue > 0
 
 

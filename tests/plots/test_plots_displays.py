@@ -32,7 +32,8 @@ def test_predictions_estimators_and_breakdowns_give_the_same_plot(display, rows)
     options = DISPLAYS[display]
     figures = [Figure(figsize=(8, 6), layout="constrained") for _ in range(3)]
     one = display.from_predictions(y, p, fig=figures[0], **options)
-    two = display.from_estimator(Fitted(), p[:, None], y, fig=figures[1], **options)
+    estimator = {"model": Fitted()} if display._takes_several else Fitted()
+    two = display.from_estimator(estimator, p[:, None], y, fig=figures[1], **options)
     same = dict(options)
     if display is plots.TestBasedReliabilityDisplay:
         same = {"null": cb.null(cb.TCE(), y, p, n_resamples=49, random_state=0)}
@@ -46,6 +47,17 @@ def test_predictions_estimators_and_breakdowns_give_the_same_plot(display, rows)
     assert plots.svg(one) == plots.svg(two) == plots.svg(three) == plots.svg(one)
 
 
+def test_one_estimator_has_the_name_of_its_class(rows):
+    y, p = rows
+    for options, name in (({}, "Fitted"), ({"name": "nightly"}, "nightly")):
+        drawn = plots.ReliabilityDisplay.from_estimator(Fitted(), p[:, None], y, fig=page(), **options)
+        assert list(drawn.lines_) == [name]
+        assert name in drawn.alt_text()
+    assert list(plots.CostDisplay.from_estimator(Fitted(), p[:, None], y, n_resamples=0, fig=page()).lines_) == [
+        "Fitted"
+    ]
+
+
 @each_display
 def test_labels_of_any_kind_follow_the_estimators_classes(display, rows):
     y, p = rows
@@ -54,7 +66,8 @@ def test_labels_of_any_kind_follow_the_estimators_classes(display, rows):
     two = display.from_estimator(
         Fitted(("ham", "spam")), 1 - p[:, None], words, pos_label="ham", fig=Figure(), **DISPLAYS[display]
     )
-    assert one.data().equals(display.from_predictions(y, p, fig=Figure(), **DISPLAYS[display]).data())
+    scores = {"Fitted": p} if display._takes_several else p
+    assert one.data().equals(display.from_predictions(y, scores, fig=Figure(), **DISPLAYS[display]).data())
     assert two.alt_text() != one.alt_text() or display is plots.RocHullDisplay
 
 

@@ -26,7 +26,7 @@ from calibrant.metrics.bins import Bins, EqualSize, check_bins
 from calibrant.metrics.calibration_errors import ecce
 from calibrant.metrics.log_odds import Logits
 from calibrant.results.verdict import TestResult
-from calibrant.tables.rows import RowOptions
+from calibrant.tables.rows import Missing, RowOptions
 from calibrant.tables.score_table import Partition, ScoreTable, read_score_table
 
 _RESAMPLES = 999
@@ -218,7 +218,9 @@ def ecce_test(
     kind: Literal["r", "mad"] = "r",
     n_resamples: int = _RESAMPLES,
     random_state: RandomState = 0,
-    **rows: Unpack[RowOptions],
+    frequency: Column | None = None,
+    pos_label: object = None,
+    missing: Missing = "raise",
 ) -> TestResult:
     r"""Test of cumulative differences, without bins and without a bandwidth.
 
@@ -235,8 +237,8 @@ def ecce_test(
     n_resamples, random_state
         For the p-value by resampling, which is added where fewer than 10 events, or fewer than 10 rows without the
         event, are expected.
-    sample_weight, frequency, pos_label, missing
-        Options for reading rows; see `ScoreTable.from_arrays`.
+    frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`. There is no ``sample_weight``: the test needs counts.
 
     Returns
     -------
@@ -259,12 +261,13 @@ def ecce_test(
     >>> round(result.statistic, 3), round(result.pvalue, 3)
     (1.327, 0.675)
     """
-    table = read_score_table(y_true, y_prob, rows)
+    options = {"frequency": frequency, "pos_label": pos_label, "missing": missing}
+    table = read_score_table(y_true, y_prob, options)
     if table.importance:
         raise InputError(
-            "sample_weight must be omitted for ecce_test, which needs counts; got importance weights.",
+            "y_true must be a table of counts for ecce_test; got one with importance weights.",
             hint="Use calibrant.consistency.",
-            argument="sample_weight",
+            argument="y_true",
         )
     check_option("kind", kind, ("r", "mad"))
     spread = np.sqrt(np.sum(table.n * table.score * (1 - table.score)))

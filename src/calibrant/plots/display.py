@@ -126,7 +126,7 @@ class ScoreDisplay(AxesDisplay):
         Parameters
         ----------
         estimator : fitted classifier
-            Diagrams of several models take a mapping of name to classifier too.
+            Diagrams of several models take a mapping of name to classifier too; one alone has the name of its class.
         X : array or frame of n rows
             Features, as the estimator takes them.
         y : column of n outcomes
@@ -138,6 +138,8 @@ class ScoreDisplay(AxesDisplay):
         Display
             The display, drawn.
         """
+        if cls._takes_several and not isinstance(estimator, Mapping):
+            estimator = {options.pop("name", None) or type(estimator).__name__: estimator}
         scores = predict_scores(estimator, X, options, several=cls._takes_several)
         return cls._from_predictions(y, scores, **options)
 

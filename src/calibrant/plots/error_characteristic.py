@@ -105,6 +105,7 @@ class RECDisplay(AxesDisplay):
         Parameters
         ----------
         estimator : fitted regressor, or mapping of name to regressor
+            One regressor has the name of its class.
         X : array or frame of n rows
             Features, as the estimator takes them.
         y : column of n outcomes
@@ -116,7 +117,7 @@ class RECDisplay(AxesDisplay):
         RECDisplay
             The display, drawn.
         """
-        several = estimator if isinstance(estimator, Mapping) else {"model": estimator}
+        several = estimator if isinstance(estimator, Mapping) else {type(estimator).__name__: estimator}
         predictions = {name: predict_numbers(each, X) for name, each in several.items()}
         return cls.from_predictions(y, predictions, **options)
 
