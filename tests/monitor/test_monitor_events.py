@@ -63,6 +63,39 @@ def test_classes_are_watched_from_rows_to_the_alarm(store):
     assert status.to_frame()["event"].tolist()[1:] == list(status.events)
 
 
+def test_ordered_classes_are_watched_from_rows_to_the_alarm(store):
+    calm = watch(cb.Monitor(store, model="calm", kind="ordinal", classes=CLASSES), 30, classes)
+    status = calm.status()
+    assert (status.kind, status.alarm, status.n_rows) == ("ordinal", False, 6_000)
+    assert set(status.events) == {"cat", "dog"}
+    wrong = watch(cb.Monitor(store, model="wrong", kind="ordinal", classes=CLASSES), 30, classes, n=500, odds=2.5)
+    status = wrong.status()
+    assert status.alarm
+    assert "Most evidence: at most cat" in repr(status)
+    y, p = map(np.concatenate, zip(*(classes(500, day, 2.5) for day in range(29)), strict=True))  # those closed
+    below = p.cumsum(axis=1)
+    for k, label in enumerate(CLASSES[:2]):
+        assert status.events[label].predicted == pytest.approx(below[:, k].mean(), abs=1e-9)
+        assert status.events[label].observed == pytest.approx(np.isin(y, CLASSES[: k + 1]).mean(), abs=1e-12)
+
+
+def test_rows_of_ordered_classes_are_arrays_or_ordinal_forecasts_in_the_order_of_the_model(store):
+    monitor = cb.Monitor(store, kind="ordinal", classes=CLASSES)
+    y, p = classes(50, 0)
+    monitor.observe(y, p, time=START, batch=1)
+    assert monitor.observe(y, cb.Ordinal(p, classes=CLASSES), time=START, batch=1).repeated_batch
+    assert monitor.observe(y, cb.Ordinal(p), time=START, batch=1).repeated_batch
+    assert monitor.observe("dog", [0.2, 0.3, 0.5], time=START).n_rows == 1
+    with pytest.raises(cb.exceptions.BatchConflictError):
+        monitor.observe(y, p[:, ::-1], time=START, batch=1)
+    with pytest.raises(InputError, match="p must have the classes of this model"):
+        monitor.observe(y, cb.Ordinal(p, classes=CLASSES[::-1]), time=START)
+    with pytest.raises(InputError, match="got a forecast of the kind 'distribution'"):
+        monitor.observe(*gaussian(4, 0), time=START)
+    with pytest.raises(InputError, match="got a forecast of the kind 'ordinal'. Create a model for it"):
+        cb.Monitor(store, model="nominal", classes=CLASSES).observe(y, cb.Ordinal(p), time=START)
+
+
 def test_the_evidence_is_the_mean_of_that_of_the_classes(store):
     from calibrant.inference import EProcess, log_mean_e
 
@@ -190,13 +223,15 @@ def test_an_export_names_groups_and_events_apart(store, tmp_path):
     ("options", "message"),
     [
         ({"kind": "multiclass"}, "classes must be given for the kind 'multiclass'"),
+        ({"kind": "ordinal"}, "classes must be given for the kind 'ordinal'"),
+        ({"kind": "ordinal", "classes": ["a", "b"]}, "classes must be at least three ordered classes; got 2"),
         ({"kind": "binary", "classes": ["a", "b"]}, "classes must be left out for forecasts of the kind 'binary'"),
         ({"classes": ["a", "b"], "levels": [0.5]}, "levels must be left out for forecasts of the kind 'multiclass'"),
         ({"classes": ["a", "a"]}, "classes must name at least two classes, each once"),
         ({"classes": [True, False]}, "classes must be at most 1,000 labels, text or whole numbers; got True"),
         ({"classes": ["a", "b" * 501]}, "classes must be text of at most 500 characters"),
         ({"levels": [0.5, 0.1]}, "levels must be numbers between 0 and 1, strictly increasing"),
-        ({"kind": "point"}, "kind must be 'binary' or 'multiclass' or 'distribution'; got 'point'"),
+        ({"kind": "point"}, "kind must be 'binary' or 'multiclass' or 'ordinal' or 'distribution'; got 'point'"),
     ],
 )
 def test_bad_kinds_are_refused(path, options, message):

@@ -60,12 +60,15 @@ class Windows(Protocol):
         The arguments that create a model of this kind.
     RATES : tuple of str
         Words for the predicted and the observed rate of a window, and for what they are rates of.
+    TAKES : tuple of str
+        Other kinds whose forecasts a model of this kind takes for its own.
     """
 
     SETTINGS: tuple[str, ...]
     FORECASTS: str
     EXAMPLE: str
     RATES: tuple[str, str, str]
+    TAKES: tuple[str, ...]
 
     def read_settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check the settings of this kind that are given, and return all of them as they are stored."""

@@ -72,12 +72,13 @@ class Monitor:
         Round scores to multiples of this, which limits the size of the store; see `ScoreTable.round`. It must be much
         smaller than the scores and their distances from 1: rounded scores are tested, and a status has a note if the
         rounding is too coarse.
-    kind : {"binary", "multiclass", "distribution"}, default="binary"
-        Kind of the forecasts. Class probabilities are tested by one event per class, predictive distributions by one
-        event per level: an outcome below that quantile, or above it for levels over 0.5. The e-value is the mean of
-        those of the events.
+    kind : {"binary", "multiclass", "ordinal", "distribution"}, default="binary"
+        Kind of the forecasts. Class probabilities are tested by one event per class, those of ordered classes by one
+        event per class but the highest: an outcome at or below it; predictive distributions by one event per level: an
+        outcome below that quantile, or above it for levels over 0.5. The e-value is the mean of those of the events.
     classes : sequence, optional
-        The class of each column of class probabilities; implies the kind "multiclass".
+        The class of each column of class probabilities, for the kind "ordinal" from the lowest to the highest; implies
+        the kind "multiclass" if none is given.
     levels : sequence of float, default=(0.1, 0.25, 0.5, 0.75, 0.9)
         Levels of the quantiles of predictive distributions; implies the kind "distribution".
     allow_future : bool, default=False

@@ -165,7 +165,7 @@ class ModelSettings:
     def _check_kind(self, y: Any, forecast: Any) -> None:
         """Raise an error if a forecast is plainly of another kind; one column of numbers is not."""
         kind = forecast_kind(y, forecast)
-        if kind in (self.kind, DEFAULT_KIND):
+        if kind in (self.kind, DEFAULT_KIND, *self.windows.TAKES):
             return
         hint = f"A monitor takes {_listed([kind_of(name).windows.FORECASTS for name in MONITORED_KINDS])}."
         if kind in MONITORED_KINDS:

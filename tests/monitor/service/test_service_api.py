@@ -83,6 +83,13 @@ def test_a_repeated_batch_of_predictions_or_outcomes_is_not_counted_as_duplicate
     assert (other.status, other.json()["argument"]) == (422, "Idempotency-Key")
 
 
+def test_probabilities_of_ordered_classes_are_lists_per_row(service):
+    settings = {"kind": "ordinal", "classes": ["low", "mid", "high"]}
+    assert service.request("PUT", "/v1/models/k", settings).json()["settings"]["kind"] == "ordinal"
+    body = {"y": ["low", "high"], "p": [[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]], "time": "2026-01-01"}
+    assert service.request("POST", "/v1/models/k/observations", body).json()["n_rows"] == 2
+
+
 def test_class_probabilities_are_lists_per_row(service):
     assert (
         service.request("PUT", "/v1/models/k", {"classes": ["a", "b", "c"]}).json()["settings"]["kind"] == "multiclass"

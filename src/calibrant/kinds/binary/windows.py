@@ -14,6 +14,7 @@ SETTINGS = ()
 FORECASTS = "scores"
 EXAMPLE = "kind='binary'"
 RATES = ("predicted", "observed", "event rate")
+TAKES: tuple[str, ...] = ()
 
 
 def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ SETTINGS = ("levels",)
 FORECASTS = "predictive distributions"
 EXAMPLE = "kind='distribution'"
 RATES = ("nominal", "observed", "coverage of the central interval")
+TAKES: tuple[str, ...] = ()
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _LEVEL_TOLERANCE = 1e-6  # levels may be float32

@@ -15,6 +15,7 @@ SETTINGS = ("classes",)
 FORECASTS = "class probabilities"
 EXAMPLE = "classes=[...]"
 RATES = ("mean confidence", "accuracy", "most probable class")
+TAKES: tuple[str, ...] = ()
 
 _MOST_CLASSES = 1_000
 
@@ -24,7 +25,8 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     classes = given.get("classes")
     if classes is None:
         raise InputError(
-            Argument("classes") + " must be given for the kind 'multiclass': the class of each column of probabilities."
+            Argument("classes")
+            + f" must be given for the kind {given.get('kind')!r}: the class of each column of probabilities."
         )
     names = [name.item() if hasattr(name, "item") else name for name in _columns.check_classes(classes, "classes")]
     wrong = [name for name in names if isinstance(name, bool) or not isinstance(name, (str, int))]
@@ -49,14 +51,24 @@ def event_text(label: Any) -> str:
 
 def read_rows(y: Any, forecast: Any, settings: Mapping[str, Any], pos_label: object = None) -> EventRows:
     """Read labels and class probabilities."""
+    table = read_table(y, forecast, settings)
+    events = {label: as_rows(table.code == i, table.proba[:, i]) for i, label in enumerate(settings["classes"])}
+    return event_rows(table, events)
+
+
+def read_table(y: Any, forecast: Any, settings: Mapping[str, Any]) -> ClassTable:
+    """Return labels and class probabilities, whose columns are in the order of the classes of the settings."""
     if np.ndim(y) == 0 and np.ndim(forecast) == 1:
         y, forecast = [y], [forecast]
     read = ClassProbabilities.read(forecast, "p")
     rows = Rows.read(y, {"p": read}, outcome="y")
     _columns.refuse_missing(rows.columns)
-    table = ClassTable.from_rows(rows, tuple(read.class_names(settings["classes"])))
+    return ClassTable.from_rows(rows, tuple(read.class_names(settings["classes"])))
+
+
+def event_rows(table: ClassTable, events: Mapping[Any, Rows]) -> EventRows:
+    """Return rows with these events, and with whether the most probable class occurred as what a status shows."""
     shown = as_rows(table.code == table.best, table.confidence)
-    events = {label: as_rows(table.code == i, table.proba[:, i]) for i, label in enumerate(settings["classes"])}
     content = (table.code.astype(np.float64), *table.proba.T)
     return EventRows(content, lambda random: {None: shown, **events}, sort_keys=content)
 
