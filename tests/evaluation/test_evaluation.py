@@ -54,7 +54,7 @@ def test_each_verdict(rows, margin, verdict, direction):
     found = quick(*rows, margin=margin)
     assert (found.verdict, found.direction.split(", ")[0]) == (verdict, direction)
     assert repr(found).startswith(f"Verdict: {verdict}")
-    assert found.is_significant == (found.omnibus.pvalue <= 0.05)
+    assert found.is_significant == (found.pvalue <= 0.05)
     assert found.is_within_margin == (found.equivalence.pvalue <= 0.05)
     assert (found.kind, found.n_rows) == ("binary", len(rows[0]))
 

@@ -1,4 +1,4 @@
-"""Results of tests, and joint tests."""
+"""Results of tests, and omnibus tests."""
 
 import json
 import math
@@ -23,37 +23,31 @@ def test_a_result_unpacks_to_statistic_and_p_value():
 
 
 def test_components_are_adjusted_by_holm_and_untested_ones_count():
-    joint = join_tests(COMPONENTS)
-    assert list(joint.components) == ["mean", "slope", "bins", "coverage"]
-    adjusted = [component.adjusted_pvalue for component in joint.components.values()]
+    omnibus = join_tests(COMPONENTS)
+    assert list(omnibus.components) == ["mean", "slope", "bins", "coverage"]
+    adjusted = [component.adjusted_pvalue for component in omnibus.components.values()]
     expected = holm([0.003, 0.3, 1.0, 0.01]).tolist()
     assert [adjusted[0], adjusted[1], adjusted[3]] == [expected[0], expected[1], expected[3]]
     assert math.isnan(adjusted[2])
-    assert joint.pvalue == min(expected)
-    json.dumps([component.to_dict() for component in joint.components.values()], allow_nan=False)
+    assert omnibus.pvalue == min(expected)
+    json.dumps([component.to_dict() for component in omnibus.components.values()], allow_nan=False)
 
 
-def test_the_direction_is_that_of_significant_components():
-    joint = join_tests(COMPONENTS)
-    assert joint.direction(0.05) == "overestimates"
-    assert joint.direction(0.9) == "overestimates, overconfident"
-    assert joint.direction(0.9, without=("slope",)) == "overestimates"
-    assert joint.direction(0.05, without=("mean",)) == "local"
-    assert joint.direction(0.001) == ""
-    assert joint.is_significant("mean", 0.05)
-    assert not joint.is_significant("slope", 0.05)
-    assert not joint.is_significant("unknown", 1.0)
+def test_components_are_significant_by_their_adjusted_pvalues():
+    omnibus = join_tests(COMPONENTS)
+    assert omnibus.is_significant("mean", 0.05)
+    assert not omnibus.is_significant("slope", 0.05)
+    assert not omnibus.is_significant("unknown", 1.0)
 
 
 def test_scaled_p_values_are_at_most_1_and_untested_ones_stay_undefined():
-    joint = join_tests(COMPONENTS).scale(4.0)
-    assert joint.components["mean"].adjusted_pvalue == 4 * 0.012
-    assert joint.components["slope"].adjusted_pvalue == 1.0
-    assert math.isnan(joint.components["bins"].adjusted_pvalue)
-    assert joint.components["mean"].pvalue == 0.003
+    omnibus = join_tests(COMPONENTS).scale(4.0)
+    assert omnibus.components["mean"].adjusted_pvalue == 4 * 0.012
+    assert omnibus.components["slope"].adjusted_pvalue == 1.0
+    assert math.isnan(omnibus.components["bins"].adjusted_pvalue)
+    assert omnibus.components["mean"].pvalue == 0.003
 
 
 def test_a_joint_test_without_tests_has_no_p_value():
-    for joint in (OmnibusTest(), join_tests([]), join_tests([COMPONENTS[3]])):
-        assert math.isnan(joint.pvalue)
-        assert joint.direction(0.99) == ""
+    for omnibus in (OmnibusTest(), join_tests([]), join_tests([COMPONENTS[3]])):
+        assert math.isnan(omnibus.pvalue)

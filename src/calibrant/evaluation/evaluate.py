@@ -147,7 +147,7 @@ def evaluate(
     Null replicates draw the class of each row from its probabilities. Labels: the omnibus test has the Stuart-Maxwell
     test and the exact tests of single classes.
 
-    Points and distributions: the joint test has the components mean error, bias by bins and slope of the outcome on
+    Points and distributions: the omnibus test has the components mean error, bias by bins and slope of the outcome on
     the prediction; for distributions also uniformity of the PIT values and coverage (all levels jointly). Forecasts
     that know medians but no means have the share of outcomes below the median instead of the first three. Errors are
     averaged within bins; with fewer than five bins (250 rows) equivalence is not shown unless `bins` are given. The

@@ -10,6 +10,7 @@ _lazy = _LazyNames(
         "forecasts.predictions": "Labels Point",
         "forecasts.protocol": "Forecast",
         "forecasts.transformed": "Stretched Warped",
+        "kinds.ordinal.forecast": "Ordinal",
     },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)

@@ -8,3 +8,4 @@ from calibrant.forecasts.predictions import Point as Point
 from calibrant.forecasts.protocol import Forecast as Forecast
 from calibrant.forecasts.transformed import Stretched as Stretched
 from calibrant.forecasts.transformed import Warped as Warped
+from calibrant.kinds.ordinal.forecast import Ordinal as Ordinal

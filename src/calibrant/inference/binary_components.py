@@ -1,4 +1,4 @@
-"""Components of the joint test for probabilities: calibration in the large, slope, and deviations over bins."""
+"""Components of the omnibus test for probabilities: calibration in the large, slope, and deviations over bins."""
 
 from functools import partial
 from itertools import chain

@@ -22,7 +22,7 @@ def coefficients(design: Design, level: float) -> tuple[Estimate, ...]:
     Calibration in the large is the intercept of the logistic regression whose offset is the logit of the score: the
     number to add to all logits to predict the number of events. The slope and Cox's intercept are the coefficients of
     the logistic regression on the logits. Standard errors are robust (sandwich), by clusters where there are any. No
-    p-values are computed: the joint test decides.
+    p-values are computed: the omnibus test decides.
     """
     return (*calibration_in_the_large(design, level), *_slope_and_intercept(design, level))
 

@@ -122,14 +122,6 @@ class Evaluation(PrintedResult):
         return ResultMapping({test.name: test for test in found})
 
     @property
-    def omnibus(self) -> TestResult:
-        """The omnibus test: the smallest p-value of its components, adjusted by Holm."""
-        tests = self.decision.omnibus.components.values()
-        pairs = [(t.adjusted_pvalue, t.statistic) for t in tests if t.adjusted_pvalue is not None]
-        first = min((pair for pair in pairs if not math.isnan(pair[0])), default=(math.nan, math.nan))
-        return TestResult(first[1], self.decision.own_pvalue, "omnibus test")
-
-    @property
     def is_significant(self) -> bool:
         """Whether the omnibus test rejects calibration."""
         return self.decision.is_significant

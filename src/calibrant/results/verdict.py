@@ -102,8 +102,8 @@ class OmnibusTest:
     --------
     >>> import calibrant as cb
     >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [500, 500, 500], [90, 190, 330])
-    >>> joint = cb.evaluate(table).decision.omnibus
-    >>> [test.name for test in joint.significant(alpha=0.05)]
+    >>> omnibus = cb.evaluate(table).decision.omnibus
+    >>> [test.name for test in omnibus.significant(alpha=0.05)]
     ['slope', 'deviation over bins']
     """
 
@@ -165,25 +165,6 @@ class OmnibusTest:
         bool
         """
         return name in self.components and self.components[name].is_significant(alpha)
-
-    def direction(self, alpha: float, *, without: tuple[str, ...] = ()) -> str:
-        """Return the directions of the significant components, comma-joined; "local" if none of them has one.
-
-        Parameters
-        ----------
-        alpha : float
-            Significance level.
-        without : tuple of str, optional
-            Names of components that show no direction.
-
-        Returns
-        -------
-        str
-            '' if no component is significant.
-        """
-        found = self.significant(alpha)
-        shown = [component.direction for component in found if component.direction and component.name not in without]
-        return ", ".join(dict.fromkeys(shown)) or ("local" if found else "")
 
     _repr_html_ = line_html
 

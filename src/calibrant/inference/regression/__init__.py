@@ -1,1 +1,1 @@
-"""Inference about point predictions and predictive distributions: components of the joint test, bias by bin."""
+"""Inference about point predictions and predictive distributions: components of the omnibus test, bias by bin."""

@@ -1,4 +1,4 @@
-"""Components of the joint test for predictive distributions: uniformity of PIT values, coverage, and the median."""
+"""Components of the omnibus test for predictive distributions: uniformity of PIT values, coverage, and the median."""
 
 import math
 from typing import Any

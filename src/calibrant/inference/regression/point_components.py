@@ -1,4 +1,4 @@
-"""Components of the joint test for point predictions: mean error, bias by bins, and slope.
+"""Components of the omnibus test for point predictions: mean error, bias by bins, and slope.
 
 Each tests one consequence of calibration. Rows are independent, weighted or clustered; with clusters all components use
 sums per cluster.

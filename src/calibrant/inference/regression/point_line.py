@@ -64,7 +64,7 @@ def slope_intercept(
     """Fit the line y = intercept + slope y_pred and test that it is y = y_pred (Mincer and Zarnowitz, 1969).
 
     Least squares, with heteroscedasticity-consistent standard errors (HC3). A slope below 1 means that the predictions
-    spread too widely, above 1 too little. The joint test is the F test of slope 1 and intercept 0.
+    spread too widely, above 1 too little. The omnibus test is the F test of slope 1 and intercept 0.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def slope_intercept(
     Returns
     -------
     LinearFit
-        Slope and intercept with intervals, and the joint test.
+        Slope and intercept with intervals, and the omnibus test.
 
     See Also
     --------

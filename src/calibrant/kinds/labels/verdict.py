@@ -14,9 +14,9 @@ from calibrant.inference.tails import binomial_two_sided, student_quantile, stud
 from calibrant.results.verdict import Claim, Deviation, OmnibusTest, TestResult, Verdict
 from calibrant.tables.class_table import ConfusionTable
 
-# Classes with fewer mistakes (effective rows) are pooled in the joint test, whose distribution is asymptotic.
+# Classes with fewer mistakes (effective rows) are pooled in the omnibus test, whose distribution is asymptotic.
 _FEWEST_MISTAKES = 10
-_JOINT, _SINGLE = "marginal homogeneity", "single classes"
+_MARGINAL, _SINGLE = "marginal homogeneity", "single classes"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def decide_proportions(
     Notes
     -----
     A class is tested by the rows in which it is either predicted or actual, not both: if proportions are equal, both
-    directions are equally likely (McNemar, exact). Importance weights and clusters have a robust variance. The joint
+    directions are equally likely (McNemar, exact). Importance weights and clusters have a robust variance. The omnibus
     test is that of Stuart and Maxwell, over classes with at least ten such rows; the others count as one class. With
     clusters it is Hotelling's; fewer than ten clusters are not tested. The confidence interval of a difference adds
     half a row to each cell (Agresti and Min 2005), and is at least as wide as the square-and-add interval of two exact
@@ -142,15 +142,17 @@ def decide_proportions(
     assert cluster_sums is None or cluster_sizes is not None
     # Two classes have one difference between them.
     single = found.pvalue if len(table) == 2 else holm(found.pvalue)
-    whole = _joint(table) if cluster_sums is None else _hotelling(table, cluster_sums)
+    whole = _marginal_homogeneity(table) if cluster_sums is None else _hotelling(table, cluster_sums)
     z = np.divide(found.value, found.error, out=np.zeros_like(found.value), where=found.error > 0)
     largest = TestResult(float(np.max(np.abs(z))), float(single.min()), _SINGLE)
-    joint = join_tests([whole, largest])
-    claims = np.minimum(single * len(joint.components), 1.0)
+    omnibus = join_tests([whole, largest])
+    claims = np.minimum(single * len(omnibus.components), 1.0)
     low, high = found.limits((1 + confidence_level) / 2)
     classes = _classes(table, found.value, low, high, found.pvalue, claims)
     deviation = _largest_difference(found, margin, alpha)
-    return Verdict(joint, deviation, alpha, tuple(Claim(c.side, c.adjusted_pvalue) for c in classes if c.side)), classes
+    return Verdict(
+        omnibus, deviation, alpha, tuple(Claim(c.side, c.adjusted_pvalue) for c in classes if c.side)
+    ), classes
 
 
 def _without_tests(table: ConfusionTable, margin: float, alpha: float) -> tuple[Verdict, tuple[ClassProportion, ...]]:
@@ -251,7 +253,7 @@ def _indicator(group: Sequence[int]) -> Floats:
     return np.eye(max(group) + 1)[list(group)]
 
 
-def _joint(table: ConfusionTable) -> TestResult | None:
+def _marginal_homogeneity(table: ConfusionTable) -> TestResult | None:
     """Stuart and Maxwell's test over at least three (pooled) classes; None for fewer."""
     from scipy.special import chdtrc
 
@@ -270,7 +272,7 @@ def _joint(table: ConfusionTable) -> TestResult | None:
     inside = covariance[np.ix_(keep, keep)]
     rank = int(np.linalg.matrix_rank(inside))
     statistic = float(difference @ np.linalg.pinv(inside, hermitian=True) @ difference)
-    return TestResult(statistic, float(chdtrc(rank, statistic)), _JOINT, float(rank))
+    return TestResult(statistic, float(chdtrc(rank, statistic)), _MARGINAL, float(rank))
 
 
 def _hotelling(table: ConfusionTable, sums: Floats) -> TestResult | None:
@@ -285,4 +287,4 @@ def _hotelling(table: ConfusionTable, sums: Floats) -> TestResult | None:
     mean = pooled.mean(axis=0)
     statistic = clusters * float(mean @ np.linalg.pinv(covariance, hermitian=True) @ mean)
     pvalue = float(fdtrc(size, clusters - size, statistic * (clusters - size) / (size * (clusters - 1))))
-    return TestResult(statistic, pvalue, _JOINT, float(size))
+    return TestResult(statistic, pvalue, _MARGINAL, float(size))

@@ -27,7 +27,7 @@ class Confusion(PlainResult):
     standard_error : float
         Of observed - predicted.
     pvalue, adjusted_pvalue : float
-        One-sided, and adjusted by Holm over all ordered pairs; at least the p-value of the joint test.
+        One-sided, and adjusted by Holm over all ordered pairs; at least the p-value of the omnibus test.
 
     See Also
     --------
@@ -54,14 +54,14 @@ class Confusion(PlainResult):
     adjusted_pvalue: float
 
 
-def confusions(rows: ClassRows, joint_pvalue: float, alpha: float) -> list[Confusion]:
+def confusions(rows: ClassRows, omnibus_pvalue: float, alpha: float) -> list[Confusion]:
     """Return the significant pairs, the most significant first.
 
     The sum of P_d (1{y = c} - P_c) is tested for each pair (c, d). Its variance is the larger of that of a calibrated
     model and that of squared residuals. Its tail is that of a Poisson variable of this variance whose jumps are the
     largest weight P_d of a row, the most skewed such sum; with clusters, Student's too.
     """
-    if joint_pvalue > alpha:
+    if omnibus_pvalue > alpha:
         return []
     observed, squared = _grouped(rows)
     excess = observed - rows.products
@@ -69,7 +69,7 @@ def confusions(rows: ClassRows, joint_pvalue: float, alpha: float) -> list[Confu
     pvalue = _tails(rows, excess, variance)
     away = ~np.eye(rows.n_classes, dtype=bool)
     adjusted = np.ones(pvalue.shape)
-    adjusted[away] = np.maximum(holm(pvalue[away]), joint_pvalue)
+    adjusted[away] = np.maximum(holm(pvalue[away]), omnibus_pvalue)
     total = rows.expected
     found = [
         Confusion(

@@ -58,9 +58,9 @@ class ClassDecision(PlainResult):
     log_odds_error, low, high : float
         Estimate with confidence interval, of this class alone.
     pvalue : float
-        p-value of the joint test of this class alone.
+        p-value of the omnibus test of this class alone.
     adjusted_pvalue : float
-        The same, adjusted by Holm over classes and at least the p-value of the joint test of all classes.
+        The same, adjusted by Holm over classes and at least the p-value of the omnibus test of all classes.
     in_the_large : float
         The p-value of the class's calibration in the large, adjusted in the same way.
     side : str
@@ -134,8 +134,8 @@ class ClassesVerdict(NamedTuple):
         return ClassesVerdict(verdict, LogOddsEstimate(error, null, 0.0), tuple(classes), (), 0)
 
 
-def _pvalue(joint: OmnibusTest) -> float:
-    return joint.pvalue if joint.components else 1.0
+def _pvalue(omnibus: OmnibusTest) -> float:
+    return omnibus.pvalue if omnibus.components else 1.0
 
 
 def decide_classes(
@@ -168,21 +168,21 @@ def decide_classes(
 
     Notes
     -----
-    The components of the joint test are: impossible outcomes; calibration in the large over classes; temperature; the
+    The components of the omnibus test are: impossible outcomes; calibration in the large over classes; temperature; the
     deviation of the highest probability over bins; the class-wise deviation over coarse and over fine bins; with more
     than 10 classes also the smallest p-value of a single class. A class or a confusion is significant only if the
-    joint test is.
+    omnibus test is.
     """
     rows = ClassRows.from_arrays(proba, code, weight, frequency, cluster)
     tests = ClassTests.from_rows(rows, confidence_level)
-    joint = join_tests(tests.components())
-    classes = tests.classes(_pvalue(joint))
-    pairs = confusions(rows, _pvalue(joint), alpha)
-    deviations = _Deviations.from_tests(tests, joint, np.array([each.adjusted_pvalue <= alpha for each in classes]))
+    omnibus = join_tests(tests.components())
+    classes = tests.classes(_pvalue(omnibus))
+    pairs = confusions(rows, _pvalue(omnibus), alpha)
+    deviations = _Deviations.from_tests(tests, omnibus, np.array([each.adjusted_pvalue <= alpha for each in classes]))
     error, null, deviation = deviations.results(margin, alpha, confidence_level)
     fine = deviations.fine_bound(margin, alpha)
     claims = tuple(Claim(each.side, each.in_the_large) for each in classes)
-    verdict = Verdict(joint, deviation, alpha, claims, pvalue_without_tests=1.0)
+    verdict = Verdict(omnibus, deviation, alpha, claims, pvalue_without_tests=1.0)
     estimate = LogOddsEstimate(error, null, tests.information, fine, rows.n_clusters)
     return ClassesVerdict(verdict, estimate, tuple(classes), tuple(pairs[:_MAX_CONFUSIONS]), len(pairs))
 
@@ -271,7 +271,7 @@ class ClassTests:
 
     @cached_property
     def pvalues(self) -> Floats:
-        """p-values of the joint tests of classes, adjusted by Holm over classes."""
+        """p-values of the omnibus tests of classes, adjusted by Holm over classes."""
         return holm([each.decision.pvalue for each in self.each])
 
     @cached_property
@@ -297,7 +297,7 @@ class ClassTests:
         return found
 
     def classes(self, pvalue: float) -> list[ClassDecision]:
-        """Return the table of classes, whose adjusted p-values are at least that of the joint test."""
+        """Return the table of classes, whose adjusted p-values are at least that of the omnibus test."""
         adjusted, large = (np.maximum(each, pvalue).tolist() for each in (self.pvalues, self.in_the_large))
         lines = zip(self.each, adjusted, large, strict=True)
         return [replace(each.decision, adjusted_pvalue=a, in_the_large=b) for each, a, b in lines]
@@ -308,20 +308,20 @@ class _Deviations:
     """The class-wise log-odds error over coarse and fine bins, with its equivalence test."""
 
     tests: ClassTests
-    joint: OmnibusTest
+    omnibus: OmnibusTest
     coarse: ClasswiseDeviation
     fine: ClasswiseDeviation | None
 
     @classmethod
-    def from_tests(cls, tests: ClassTests, joint: OmnibusTest, miscalibrated: Bools) -> "_Deviations":
+    def from_tests(cls, tests: ClassTests, omnibus: OmnibusTest, miscalibrated: Bools) -> "_Deviations":
         """Return the deviations, given the classes that are shown to be miscalibrated."""
         largest = _largest_eigenvalue(tests.rows)
         fine = None if tests.fine is None else ClasswiseDeviation(tests.fine, miscalibrated, largest)
-        return cls(tests, joint, ClasswiseDeviation(tests.coarse, miscalibrated, largest), fine)
+        return cls(tests, omnibus, ClasswiseDeviation(tests.coarse, miscalibrated, largest), fine)
 
     def fine_bound(self, margin: float, alpha: float) -> float:
         """Return the upper limit over fine bins if their deviation is significant and beyond the margin; else 0."""
-        if self.fine is None or not self.joint.is_significant(FINE_BINS, alpha):
+        if self.fine is None or not self.omnibus.is_significant(FINE_BINS, alpha):
             return 0.0
         limit = self.fine.upper(alpha, margin)
         return limit if limit > margin else 0.0
@@ -341,7 +341,7 @@ class _Deviations:
 
     def _equivalence(self, margin: float, alpha: float) -> tuple[float, float]:
         """Return p-value and upper limit; 1 where information or clusters are too few, or fine bins deviate."""
-        if self.joint.is_significant(IMPOSSIBLE, alpha):
+        if self.omnibus.is_significant(IMPOSSIBLE, alpha):
             return 1.0, float("inf")
         near = margin if margin <= _LARGEST_NEAR_MARGIN and self.coarse.value <= 2 * margin else None
         bound = max(self.coarse.upper(alpha, near), self.coarse.value)

@@ -31,30 +31,30 @@ UNITS = {
 
 
 def metric_results(
-    estimates: dict[str, Estimate], joint: OmnibusTest, tce: Null | None, units: Mapping[str, str] = UNITS
+    estimates: dict[str, Estimate], omnibus: OmnibusTest, tce: Null | None, units: Mapping[str, str] = UNITS
 ) -> dict[str, MetricResult]:
     """Return all metrics with adjusted p-values.
 
-    That of the mean error is that of its component of the joint test; that of TCE is at least that of the joint test.
+    That of the mean error is that of its component of the omnibus test; that of TCE is at least that of the omnibus test.
     Other metrics have none.
     """
-    found = [_estimated(each, joint, units[each.name]) for each in estimates.values()]
+    found = [_estimated(each, omnibus, units[each.name]) for each in estimates.values()]
     if tce is not None:
-        found.append(_tested(tce, joint.pvalue))
+        found.append(_tested(tce, omnibus.pvalue))
     return {metric.name: metric for metric in found}
 
 
-def _estimated(e: Estimate, joint: OmnibusTest, unit: str) -> MetricResult:
-    component = joint.components.get(e.name)
+def _estimated(e: Estimate, omnibus: OmnibusTest, unit: str) -> MetricResult:
+    component = omnibus.components.get(e.name)
     given = (e.null, e.pvalue, None if component is None else component.adjusted_pvalue)
     expected, pvalue, adjusted = (math.nan if each is None else each for each in given)
     limits = (e.low, e.high)
     return metric_result(e.name, e.value, limits, expected, pvalue, adjusted, e.level, "student", unit)
 
 
-def _tested(null: Null, joint_pvalue: float) -> MetricResult:
-    # A metric is significant only if the joint test is, so its p-value is at least that of the joint test.
-    adjusted = null.pvalue if math.isnan(joint_pvalue) else max(null.pvalue, joint_pvalue)
+def _tested(null: Null, omnibus_pvalue: float) -> MetricResult:
+    # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
+    adjusted = null.pvalue if math.isnan(omnibus_pvalue) else max(null.pvalue, omnibus_pvalue)
     none = Interval(null.metric, null.value, math.nan, math.nan, null.level, "none", null.unit, 0, null.spec)
     return MetricResult(null.metric, none, null, adjusted)
 
@@ -62,7 +62,7 @@ def _tested(null: Null, joint_pvalue: float) -> MetricResult:
 def resampled_metrics(
     metrics: Mapping[str, Metric],
     sample: Sample,
-    joint: OmnibusTest,
+    omnibus: OmnibusTest,
     level: float,
     *,
     seed: SeedSequence,
@@ -82,14 +82,14 @@ def resampled_metrics(
         names = [name for name, metric in metrics.items() if bool(sample.null_refusal(metric)) != with_null]
         options: dict[str, Any] = {"seed": seed, "n_resamples": n_resamples, "null": with_null, "show": show}
         replicates = resample_metrics([metrics[name] for name in names], sample, **options) if names else []
-        found |= {name: _resampled(name, each, joint, level) for name, each in zip(names, replicates, strict=True)}
+        found |= {name: _resampled(name, each, omnibus, level) for name, each in zip(names, replicates, strict=True)}
     return {name: found[name] for name in metrics}
 
 
-def _resampled(name: str, replicates: Replicates, joint: OmnibusTest, level: float) -> MetricResult:
+def _resampled(name: str, replicates: Replicates, omnibus: OmnibusTest, level: float) -> MetricResult:
     null = null_from_replicates(replicates, level)
-    # A metric is significant only if the joint test is.
-    adjusted = null.pvalue if math.isnan(joint.pvalue) else max(null.pvalue, joint.pvalue)
+    # A metric is significant only if the omnibus test is.
+    adjusted = null.pvalue if math.isnan(omnibus.pvalue) else max(null.pvalue, omnibus.pvalue)
     return MetricResult(name, interval_from_replicates(replicates, level), null, adjusted)
 
 
