@@ -35,8 +35,8 @@ def metric_results(
 ) -> dict[str, MetricResult]:
     """Return all metrics with adjusted p-values.
 
-    That of the mean error is that of its component of the omnibus test; that of TCE is at least that of the omnibus test.
-    Other metrics have none.
+    That of the mean error is that of its component of the omnibus test; that of TCE is at least that of the test. Other
+    metrics have none.
     """
     found = [_estimated(each, omnibus, units[each.name]) for each in estimates.values()]
     if tce is not None:
