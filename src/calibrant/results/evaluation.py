@@ -118,7 +118,7 @@ class Evaluation(PrintedResult):
     @cached_property
     def tests(self) -> dict[str, TestResult]:
         """All tests by name. Those behind the verdict come first; only they have an `adjusted_pvalue`."""
-        found = [*self.decision.components.components.values(), *self.details.other_tests]
+        found = [*self.decision.adjusted_omnibus.components.values(), *self.details.other_tests]
         return ResultMapping({test.name: test for test in found})
 
     @property

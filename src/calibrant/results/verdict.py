@@ -390,12 +390,12 @@ class Verdict:
         Those of single classes come first, then those of the components of the omnibus test.
         """
         shown = [c.direction for c in sorted(self.claims) if c.adjusted_pvalue * self.group_factor <= self.alpha]
-        significant = self.components.significant(self.alpha)
+        significant = self.adjusted_omnibus.significant(self.alpha)
         shown += [test.direction for test in significant if test.direction and test.name not in self.undirected]
         return ", ".join(dict.fromkeys(shown)) or ("local" if significant else "")
 
     @property
-    def components(self) -> OmnibusTest:
+    def adjusted_omnibus(self) -> OmnibusTest:
         """The omnibus test with p-values that are adjusted for the number of groups too."""
         return self.omnibus if self.group_factor == 1 else self.omnibus.scale(self.group_factor)
 
