@@ -22,8 +22,6 @@ CLIP_TOLERANCE = 1e-6
 # The hint for missing cells where rows can be dropped.
 DROP = "Pass " + Argument("missing", "drop") + " to leave such rows out; they will be counted in the result."
 LARGEST_SCORE = 1e300
-# Missing values in a CSV file.
-NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 # The square of a smaller weight may underflow.
 LEAST_WEIGHT = 1e-100
 # Types of cells that are never missing; a column of text has only such cells, and needs no call per cell.

@@ -21,7 +21,15 @@ from calibrant._support.errors import Argument, InputError, MissingExtraError, n
 from calibrant._support.formatting import printable
 from calibrant.ingest.formats import File, guess_format
 from calibrant.ingest.parquet_files import check_rows, parquet_errors
-from calibrant.ingest.text_files import csv_blocks, csv_cells, json_objects, line_blocks, parse_number, read_header
+from calibrant.ingest.text_files import (
+    NULLS,
+    csv_blocks,
+    csv_cells,
+    json_objects,
+    line_blocks,
+    parse_number,
+    read_header,
+)
 
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".ndjson": "json"}
 _BATCH = 1 << 16
@@ -189,7 +197,7 @@ def _numbers(cells: list[Any], read: Callable[[Any], float | None], name: str, f
 
 def _text_number(cell: str) -> float | None:
     """Read a cell of CSV."""
-    return math.nan if cell in _columns.NULLS else parse_number(cell)
+    return math.nan if cell in NULLS else parse_number(cell)
 
 
 def _json_number(cell: Any) -> float | None:

@@ -23,11 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._support.arrays import Bools
-from calibrant._support.columns import NULLS
 from calibrant._support.errors import InputError
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.formats import File, binary_format, open_duckdb, quoted_text
 from calibrant.ingest.memory import address_space_left
+
+# Missing values in a CSV file, read or scored.
+NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 LONGEST_LINE = 16 << 20  # bytes of one line; of one record where quoted cells hold line ends
 LONGEST_CELL = 1 << 20  # bytes of one cell of CSV; a line of thousands of cells may be longer

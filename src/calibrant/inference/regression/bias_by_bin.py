@@ -20,7 +20,17 @@ from calibrant.tables.rows import WeightOptions
 
 # A bin whose outcomes are all equal accepts predictions that equal them, up to the rounding of their mean.
 SLACK = 1e-12
+# The bins of an evaluation, in its table and in the test behind its verdict.
+_MOST_BINS, _ROWS_PER_BIN, _CLUSTERS_PER_BIN = 10, 50, 5
 _FEWEST = 5  # outcomes other than 0 that a test needs where most are 0
+
+
+def usual_bins(table: MeanTable, n_clusters: int | None = None) -> EqualSize:
+    """Return ten bins, or fewer so that each has fifty effective rows and five clusters."""
+    most = table.effective_size / _ROWS_PER_BIN + 1e-9  # equal weights give the same bins as no weights
+    if n_clusters is not None:
+        most = min(most, n_clusters / _CLUSTERS_PER_BIN)
+    return EqualSize(int(np.clip(most, 1, _MOST_BINS)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant._support.arrays import Floats, Ints, dot, power_of_two
 from calibrant._support.errors import Note, join_notes
-from calibrant.inference.regression.bias_by_bin import too_alike
+from calibrant.inference.regression.bias_by_bin import too_alike, usual_bins
 from calibrant.inference.regression.point_line import determines_line
 from calibrant.inference.residual_tests import (
     IndependentTerms,
@@ -29,9 +29,6 @@ from calibrant.results.uncertainty import Estimate
 from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanPartition, MeanTable
 
-ROWS_PER_BIN = 50
-MAX_BINS = 10
-CLUSTERS_PER_BIN = 5
 # Largest squared skewness over the number of rows per bin for which bins are tested, and over the number of rows that
 # determine the slope for which the slope is tested. Chosen by simulation (docs/studies/regression_error_rates.csv).
 _BIN_SKEWNESS_LIMIT = 0.05
@@ -150,10 +147,8 @@ def bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins | None, skew
     """
     if bins is not None and not isinstance(bins, (PAVA, PAVABC)):  # those depend on the outcomes
         return _bin_sums(table, cluster, bins, True, skewness)
-    most = table.effective_size / ROWS_PER_BIN + 1e-9  # equal weights give the same bins as no weights
-    if cluster is not None:
-        most = min(most, (int(cluster.max()) + 1) / CLUSTERS_PER_BIN)
-    found = _bin_sums(table, cluster, EqualSize(int(np.clip(most, 1, MAX_BINS))), False, skewness)
+    n_clusters = None if cluster is None else int(cluster.max()) + 1
+    found = _bin_sums(table, cluster, usual_bins(table, n_clusters), False, skewness)
     while found.limited and len(found) > 1:
         rows = found.skewness**2 / _BIN_SKEWNESS_LIMIT
         fewer = int(np.clip(table.effective_size / rows, 1, len(found) - 1))

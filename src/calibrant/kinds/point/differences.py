@@ -10,7 +10,8 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Note
 from calibrant.forecasts.predictions import Point
-from calibrant.inference.regression.point_components import CLUSTERS_PER_BIN, MAX_BINS, ROWS_PER_BIN, bin_sums
+from calibrant.inference.regression.bias_by_bin import usual_bins
+from calibrant.inference.regression.point_components import bin_sums
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, cell_deviation
 from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name
 from calibrant.metrics import point as means
@@ -61,10 +62,7 @@ def bias_deviations(tables: Sequence[MeanTable], rows: SampledRows, spread: floa
     All models have the same number of quantile bins: ten, or fewer so that each has fifty effective rows and five
     clusters.
     """
-    most = tables[0].effective_size / ROWS_PER_BIN + 1e-9  # equal weights give the same bins as no weights
-    if rows.cluster is not None:
-        most = min(most, rows.n_units / CLUSTERS_PER_BIN)
-    bins = EqualSize(int(np.clip(most, 1, MAX_BINS)))
+    bins = usual_bins(tables[0], None if rows.cluster is None else rows.n_units)
     return [
         Deviations(cell_deviation([CellErrors((table.prediction - table.mean) / spread, bins(table).labels)], rows))
         for table in tables

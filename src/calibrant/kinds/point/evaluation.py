@@ -9,15 +9,13 @@ from numpy.random import SeedSequence
 from calibrant._support.arrays import Ints
 from calibrant._support.errors import join_notes
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.inference.regression import point_components
-from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
+from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin, usual_bins
 from calibrant.inference.regression.point_line import LinearFit, fitted_line
 from calibrant.kinds.point.details import PointDetails
 from calibrant.kinds.point.metrics import estimate_metrics, metric_results, resampled_metrics
 from calibrant.kinds.point.sample import PointSample
 from calibrant.kinds.point.tce import tce_with_null
 from calibrant.kinds.point.verdict import decide
-from calibrant.metrics.bins import EqualSize
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
@@ -90,7 +88,6 @@ def given_metrics(
 
 def bins_of_bias(table: MeanTable, settings: Settings) -> BiasByBin:
     """Return the bias by bin, over ten bins by default, or fewer so that each has fifty rows."""
-    usual = EqualSize(int(np.clip(table.effective_size / point_components.ROWS_PER_BIN + 1e-9, 1, 10)))
-    bins, level = settings.bins or usual, settings.confidence_level
+    bins, level = settings.bins or usual_bins(table), settings.confidence_level
     found: BiasByBin = bias_by_bin(table, bins=bins, alpha=settings.alpha, confidence_level=level)
     return found
