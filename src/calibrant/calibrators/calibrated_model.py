@@ -219,7 +219,11 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
                 hint="For example calibrant.regression.LinearRecalibrator().",
                 value=recalibrator,
             )
-        outcomes = _read_outcomes(y)
+        y = column_or_1d(y, warn=True)
+        if np.iscomplexobj(y):
+            raise InputError("Complex data not supported: y must hold real numbers.", argument="y")
+        outcomes = _columns.finite(_columns.read(y, "y", hint=ONE_COLUMN))
+        _columns.refuse_missing([outcomes])
         weight = None if sample_weight is None else _columns.read_weights(sample_weight, outcomes)
         predicted = self._fit_estimator(X, outcomes.values, weight)
         self.table_: MeanTable = MeanTable.from_arrays(outcomes.values, predicted, sample_weight=weight)
@@ -258,12 +262,3 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         tags.input_tags.sparse = inside.input_tags.sparse
         tags.input_tags.allow_nan = inside.input_tags.allow_nan
         return tags
-
-
-def _read_outcomes(y: Any) -> Any:
-    y = column_or_1d(y, warn=True)
-    if np.iscomplexobj(y):
-        raise InputError("Complex data not supported: y must hold real numbers.", argument="y")
-    column = _columns.finite(_columns.read(y, "y", hint=ONE_COLUMN))
-    _columns.refuse_missing([column])
-    return column

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.arrays import Bools, Column, Floats
+from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, Note, check_share, join_notes, warn_notes
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import number
@@ -168,12 +168,6 @@ def central_interval(forecast: Any, level: float) -> tuple[Floats, Floats]:
     """Return the ends of the central interval of each row."""
     low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
     return low, high
-
-
-def is_covered(y: Floats, forecast: Any, level: float) -> Bools:
-    """Return whether each outcome lies in its central interval; an outcome at an end is inside."""
-    low, high = central_interval(forecast, level)
-    return np.asarray((y >= low) & (y <= high))
 
 
 def sharpness(forecast: Any, *, level: float = 0.9) -> float:
@@ -554,7 +548,8 @@ class CoverageError(DistributionMetric):
             1 inside the interval, 0 outside.
         """
         levels = self.expected(table)
-        return np.column_stack([is_covered(table.y, table.forecast, level) for level in levels]).astype(np.float64)
+        ends = [central_interval(table.forecast, level) for level in levels]
+        return np.column_stack([(table.y >= low) & (table.y <= high) for low, high in ends]).astype(np.float64)
 
     def combine(self, means: Floats, table: ForecastTable) -> float:
         """Return the mean distance from the nominal levels.

@@ -167,7 +167,8 @@ class ModelSettings:
         kind = forecast_kind(y, forecast)
         if kind in (self.kind, DEFAULT_KIND, *self.windows.TAKES):
             return
-        hint = f"A monitor takes {_listed([kind_of(name).windows.FORECASTS for name in MONITORED_KINDS])}."
+        *others, last = [kind_of(name).windows.FORECASTS for name in MONITORED_KINDS]
+        hint = f"A monitor takes {', '.join(others)} and {last}."
         if kind in MONITORED_KINDS:
             hint = f"Create a model for it: Monitor(store, model=..., {kind_of(kind).windows.EXAMPLE})."
         raise InputError(
@@ -249,10 +250,6 @@ class StoredModel:
     def _check(self, n_rows: int) -> None:
         if not n_rows:
             raise DeletedModelError(f"Model {self.name!r} was deleted from the store.", hint="Open a new Monitor.")
-
-
-def _listed(words: list[str]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _kind_settings(given: dict[str, Any]) -> dict[str, Any]:

@@ -249,7 +249,8 @@ class ClasswiseDisplay(ClassDisplay):
     def _draw_panel(self, name: str, id_: str) -> None:
         ax, p = self.axes_[name], self.breakdowns[name].partition
         low, high = self.breakdowns[name].rate_interval(self.confidence_level)
-        end = _end(np.concatenate([p.mean_score, p.rate, high]))
+        largest = float(np.nanmax([p.mean_score, p.rate, high]))
+        end = 1.0 if largest > 0.6 else max(1.05 * largest, 1e-9)
         ax.plot([0, end], [0, end], **canvas.dashes(zorder=1))
         colour = canvas.REJECTED if self._significant(name) else canvas.model_colours(1)[0]
         bars, ids = canvas.vertical_lines(p.mean_score, low, high), f"classwise-{id_}-bin-{{}}-interval"
@@ -305,12 +306,6 @@ class ClasswiseDisplay(ClassDisplay):
             f"{100 * self.confidence_level:g} % CI of the share of correct rows in {outside}; and of {self._shown} of "
             f"{self.n_classes:,} classes, {len(significant)} with a significant deviation{which}."
         )
-
-
-def _end(values: Any) -> float:
-    """Return the upper end of both axes: 1, or 1.05 times the largest value if that is below 0.6."""
-    largest = float(np.nanmax(values))
-    return 1.0 if largest > 0.6 else max(1.05 * largest, 1e-9)
 
 
 @dataclass(frozen=True)

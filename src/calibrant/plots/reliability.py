@@ -220,7 +220,8 @@ class ReliabilityDisplay(ScoreDisplay):
         self.intervals = self.intervals if intervals is None else intervals
         canvas.check_place(ax, fig)
         outer = Panels(ax.figure, ax) if ax is not None else None
-        self._before = _drawn_lines(ax)
+        drawn = [] if ax is None else ax.lines
+        self._before = [line for line in drawn if re.fullmatch("reliability-.*-line", str(line.get_gid()))]
         axis = self._axis()
         panels = outer or Panels.create(None, fig, heights=(5, 1), size=(6.4, 6.4))
         self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = panels
@@ -436,9 +437,3 @@ class ReliabilityDisplay(ScoreDisplay):
             count = int(((p.rate < band.low) | (p.rate > band.high)).sum())
             counts.append(f"rates outside the {100 * band.level:g} % null range: {count}")
         return "".join(f"{text}, " for text in counts)
-
-
-def _drawn_lines(ax: Axes | None) -> list[Line2D]:
-    """Return the curves of displays that were drawn in these axes before."""
-    lines = [] if ax is None else ax.lines
-    return [line for line in lines if re.fullmatch("reliability-.*-line", str(line.get_gid()))]

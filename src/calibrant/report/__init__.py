@@ -24,7 +24,7 @@ def write_evaluation(
     monitor: Any = None,
 ) -> str:
     """Return the report of one evaluation, with sections of an audit and a monitor if given; write it to `path`."""
-    from calibrant.report.audit_page import check_same_rows
+    from calibrant.report.page import check_same_rows
 
     name = kind_of(evaluation.kind).words.WORDS.name
     audits = None if audit is None else {name: check_same_rows(evaluation, audit)}
@@ -45,7 +45,7 @@ def write_audits(
     inputs: list[dict[str, Any]] | None = None,
 ) -> str:
     """Return the report of audits; write it to `path` if given."""
-    from calibrant.report.audit_page import audit_page
+    from calibrant.report.page import audit_page
 
     return write_page(audit_page(audits, title=title, inputs=inputs), path)
 

@@ -41,7 +41,7 @@ def create_app(settings: ServiceSettings) -> Starlette:
             await service.finish()
 
     app = Starlette(
-        routes=[*api_routes(), *page_routes(), *_health_routes()],
+        routes=[*api_routes(), *page_routes(), Route("/healthz", _alive), Route("/readyz", _ready)],
         lifespan=lifespan,
         middleware=[Middleware(Guard, service=service, answer_error=_answer_error)],
         exception_handlers=dict.fromkeys((HTTPException, ServiceProblem, InputError, StoreError), _answer_error),
@@ -219,11 +219,6 @@ def _keep_slashes(scope: dict[str, Any] | Scope) -> None:
         pieces = raw.replace(b"%2F", b"%2f").split(b"%2f")
         path = "\0".join(unquote(piece.decode("latin-1")).replace("\0", "\ufffd") for piece in pieces)
     scope["path"] = path
-
-
-def _health_routes() -> list[Route]:
-    """Return the routes ``/healthz`` and ``/readyz``, which need no token."""
-    return [Route("/healthz", _alive, methods=["GET"]), Route("/readyz", _ready, methods=["GET"])]
 
 
 async def _alive(request: Request) -> Response:
