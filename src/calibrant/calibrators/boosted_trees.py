@@ -349,17 +349,14 @@ def _node(data: Any, sizes: Sequence[int]) -> Node:
         raise InputError(f"a feature of a tree must be below {len(sizes)}; got {feature}.")
     goes_left = np.zeros(sizes[feature], dtype=bool)
     last = -1
-    for low, high in _runs(data["codes"]):
+    runs = data["codes"]
+    if not isinstance(runs, list) or not all(isinstance(run, list) and len(run) == 2 for run in runs):
+        raise InputError("codes of a node must be pairs, from and to.")
+    for low, high in ((_index("a code", low), _index("a code", high)) for low, high in runs):
         if not last < low <= high < goes_left.size:
             raise InputError(f"codes of a node must increase and be below {goes_left.size}; got {low} to {high}.")
         goes_left[low : high + 1], last = True, high
     return Node(feature=feature, left=left, right=right, goes_left=goes_left)
-
-
-def _runs(data: Any) -> list[tuple[int, int]]:
-    if not isinstance(data, list) or not all(isinstance(run, list) and len(run) == 2 for run in data):
-        raise InputError("codes of a node must be pairs, from and to.")
-    return [(_index("a code", low), _index("a code", high)) for low, high in data]
 
 
 def _fields(data: Any, name: str, *fields: str) -> list[Any]:

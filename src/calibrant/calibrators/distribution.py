@@ -306,7 +306,10 @@ class PITRecalibrator(WarpedMap):
             text = "Outcomes outside the support of their forecasts: {count}. No map of levels can recalibrate these."
             self.notes_ = (Note("impossible", round(float(times[~possible].sum())), text),)
         scores, position = scores[possible], position[possible]
-        level = _knot_levels(count, total)
+        even, tails = np.arange(1, count) / count, np.array([0.005, 0.01, 0.025])
+        even = even[(even >= 1 / (total + 1)) & (even <= total / (total + 1))]
+        tails = tails[tails * (total + 1) >= 10]
+        level = np.unique(np.concatenate([even, tails, 1 - tails]).round(12))
         level = level[(level >= position[:1].sum()) & (level <= position[-1:].sum())]
         knots = np.interp(level, position, scores)
         distinct = np.append(True, np.diff(knots) > 0)[: knots.size]
@@ -317,14 +320,6 @@ class PITRecalibrator(WarpedMap):
                 argument="y",
             )
         return maps.Segments(knots[distinct], ndtri(level[distinct]), beyond="line")
-
-
-def _knot_levels(count: int, rows: float) -> Floats:
-    """Return equally spaced levels as far as rows reach, and some in the tails with at least ten rows beyond."""
-    even, tails = np.arange(1, count) / count, np.array([0.005, 0.01, 0.025])
-    even = even[(even >= 1 / (rows + 1)) & (even <= rows / (rows + 1))]
-    tails = tails[tails * (rows + 1) >= 10]
-    return np.unique(np.concatenate([even, tails, 1 - tails]).round(12))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -427,7 +427,8 @@ class Problem:
             change = self._change(step)
             if size <= _GRADIENT:
                 if change <= _STILL:
-                    return self._centred(theta)
+                    identity = np.append(np.full(theta.shape[1] - 1, 1 / len(theta)), 0.0)
+                    return np.asarray(theta - np.where(self._free(), theta.mean(axis=0) - identity, 0.0))
                 break
             theta, loss = self._searched(theta, step, loss, gradient, change, q)
         raise InputError(
@@ -569,8 +570,3 @@ class Problem:
         if not self.full:
             free[0] = False  # each weight belongs to a column of its own
         return free
-
-    def _centred(self, theta: Floats) -> Floats:
-        """Return theta with columns that are free moved to the means of the identity map: 1 / K, and 0 for b."""
-        identity = np.append(np.full(theta.shape[1] - 1, 1 / len(theta)), 0.0)
-        return np.asarray(theta - np.where(self._free(), theta.mean(axis=0) - identity, 0.0))

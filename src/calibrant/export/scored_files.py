@@ -118,9 +118,6 @@ class _Batch:
         """The number of scores that were clipped."""
         return sum(note.count for column in self.scores for note in column.notes if note.code == "clipped")
 
-    def as_dicts(self) -> list[dict[str, Any]]:
-        return self.rows if isinstance(self.rows, list) else self.rows.to_pylist()
-
 
 def _check_names(file: File, there: list[str], scores: tuple[str, ...], names: tuple[str, ...]) -> None:
     twice = next((name for name, count in Counter(there).items() if count > 1), None)
@@ -281,7 +278,7 @@ class _Writer(AbstractContextManager["_Writer"]):
         if self.kind == "json" and batch.lines:
             self._file.writelines(map(_extended, batch.lines, new))
             return
-        rows = batch.as_dicts()
+        rows: list[dict[str, Any]] = batch.rows if isinstance(batch.rows, list) else batch.rows.to_pylist()
         for row, more in zip(rows, new, strict=True):
             row.update(more)
         if self.kind == "json":

@@ -337,7 +337,9 @@ class LocalRegression:
         size = float(table.size)
         count = size * self.span if table.importance else max(np.floor(size * self.span + 1e-5), 1.0)
         before = np.concatenate([[0.0], np.cumsum(table.n, dtype=np.float64)])
-        far = _nearest(*_windows(table.score, before, count), at)
+        stop = np.searchsorted(before, before[:-1] + count - 1e-9)
+        whole = stop < before.size
+        far = _nearest(table.score[whole], table.score[stop[whole] - 1], at)
         near = far * (1 - 1e-9)
         inside = np.searchsorted(table.score, at + near) - np.searchsorted(table.score, at - near, side="right")
         least = self.degree + 1
@@ -365,13 +367,6 @@ class LocalRegression:
 def _nearest(low: Floats, high: Floats, at: Floats) -> Floats:
     """Return for each point the smallest distance that contains one of these ranges."""
     return np.array([np.maximum(x - low, high - x).min() for x in at])
-
-
-def _windows(score: Floats, before: Floats, count: float) -> tuple[Floats, Floats]:
-    """Return lowest and highest score of the shortest runs of scores with `count` rows; `before` are rows below."""
-    stop = np.searchsorted(before, before[:-1] + count - 1e-9)
-    whole = stop < before.size
-    return score[whole], score[stop[whole] - 1]
 
 
 def score_groups(size: int, most: int) -> Ints:

@@ -205,7 +205,8 @@ class GroupDisplay(ScoreDisplay):
         """
         if along not in (None, "x", "y"):
             raise InputError(f"along must be 'x' or 'y'; got {along!r}.", value=along)
-        upright = (along or self._usual()) == "y"
+        many = len(self.lines) > _MOST_NAMES
+        upright = along == "y" or (along is None and not (self._is_ordered or many))
         lines = self.lines
         self.ax_ = ax = canvas.single_axes(ax, fig, (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0))
         self.figure_: FigureBase = ax.figure
@@ -255,9 +256,6 @@ class GroupDisplay(ScoreDisplay):
         """Whether groups are dates or numbers."""
         numbers = all(isinstance(n, Real) and not isinstance(n, bool) for n in self.evaluation.groups)
         return self._has_dates or numbers
-
-    def _usual(self) -> Along:
-        return "x" if self._is_ordered or len(self.lines) > _MOST_NAMES else "y"
 
     @staticmethod
     def _box(place: float, line: MetricResult, upright: bool) -> Any:
