@@ -57,17 +57,18 @@ def test_tiles_have_areas_in_proportion_to_rows():
 @pytest.mark.parametrize("sizes", [[1], [5, 3, 2], [1000, 1, 1, 1], [3] * 16, []])
 def test_tiles_fill_the_rectangle_and_do_not_overlap(sizes):
     tiles = squarified(sizes, 8.0, 5.0)
-    assert [tile.width * tile.height for tile in tiles] == pytest.approx([40 * s / sum(sizes) for s in sizes])
-    for i, one in enumerate(tiles):
-        assert min(one.x, one.y) >= -1e-9
-        assert one.x + one.width <= 8 + 1e-9
-        assert one.y + one.height <= 5 + 1e-9
-        for other in tiles[:i]:
+    areas = [width * height for *_, width, height in tiles]
+    assert areas == pytest.approx([40 * s / sum(sizes) for s in sizes])
+    for i, (x, y, width, height) in enumerate(tiles):
+        assert min(x, y) >= -1e-9
+        assert x + width <= 8 + 1e-9
+        assert y + height <= 5 + 1e-9
+        for left, top, wide, high in tiles[:i]:
             apart = (
-                one.x >= other.x + other.width - 1e-9
-                or other.x >= one.x + one.width - 1e-9
-                or one.y >= other.y + other.height - 1e-9
-                or other.y >= one.y + one.height - 1e-9
+                x >= left + wide - 1e-9
+                or left >= x + width - 1e-9
+                or y >= top + high - 1e-9
+                or top >= y + height - 1e-9
             )
             assert apart
 
