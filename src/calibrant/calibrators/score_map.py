@@ -122,8 +122,7 @@ class ScoreMap(PredictsClasses, Calibrator):
         -------
         array of shape (n,)
         """
-        values = self._read_scores(score)
-        return np.asarray(self.map_(values))
+        return np.asarray(self.map_(self._read_scores(score)))
 
     def _read_scores(self, score: Column) -> Floats:
         """Read scores of the fitted map's domain, none missing."""

@@ -171,8 +171,7 @@ def fitted_trees(estimator: Any) -> list[Any]:
 
 def _counts(tree: Any) -> Floats:
     """Return the number (sum of weights) of rows per node and class."""
-    weight = tree.weighted_n_node_samples
-    return np.asarray(tree.value[:, 0, :] * weight[:, None])
+    return np.asarray(tree.value[:, 0, :] * tree.weighted_n_node_samples[:, None])
 
 
 def _ancestors_with_rows(tree: Any, n: Floats, min_rows: float) -> Ints:

@@ -298,7 +298,7 @@ class _Number(maps.Expression):
 
 @dataclass(frozen=True)
 class _Columns:
-    """The node of class probabilities, one column per class."""
+    """The node of class probabilities, one column per class, whose methods `class_maps` calls."""
 
     x: str
     n_classes: int

@@ -280,7 +280,7 @@ class _Number(maps.Expression):
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of class probabilities. Yields the expression of each class."""
+    """The columns of class probabilities, whose methods `class_maps` calls; they yield the expression of each class."""
 
     x: list[str]
     sql: Dialect

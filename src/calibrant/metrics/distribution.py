@@ -547,8 +547,7 @@ class CoverageError(DistributionMetric):
         array of shape (n, k)
             1 inside the interval, 0 outside.
         """
-        levels = self.expected(table)
-        ends = [central_interval(table.forecast, level) for level in levels]
+        ends = [central_interval(table.forecast, level) for level in self.expected(table)]
         return np.column_stack([(table.y >= low) & (table.y <= high) for low, high in ends]).astype(np.float64)
 
     def combine(self, means: Floats, table: ForecastTable) -> float:

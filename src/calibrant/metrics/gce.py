@@ -143,18 +143,8 @@ class Breakdown(MetricValue):
     @cached_property
     def per_bin(self) -> dict[str, NDArray[Any]]:
         """Arrays with one entry per bin: edges, scores, counts, rate, loss (and rejected rows)."""
-        p = self.partition
-        columns = {
-            "lower": p.lower,
-            "upper": p.upper,
-            "min_score": p.min_score,
-            "max_score": p.max_score,
-            "n": p.n,
-            "k": p.k,
-            "rate": p.rate,
-            "mean_score": p.mean_score,
-            **self._columns,
-        }
+        names = ("lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score")
+        columns = {**{name: getattr(self.partition, name) for name in names}, **self._columns}
         return {name: read_only(column) for name, column in columns.items()}
 
     def rate_interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:

@@ -120,11 +120,7 @@ class Proportions:
             "confusion": {"rows": "actual", "columns": "predicted", "counts": self.confusion.tolist()},
             "actual": self.actual.tolist(),
             "predicted": self.predicted.tolist(),
-            "test": self.test,
-            "pvalue": self.pvalue,
-            "accuracy": self.accuracy,
-            "macro_accuracy": self.macro_accuracy,
-            "f_measure": self.f_measure,
+            **{name: getattr(self, name) for name in ("test", "pvalue", "accuracy", "macro_accuracy", "f_measure")},
             "groups": [{"group": label(name), **group.to_dict()} for name, group in self.groups.items()],
             "notes": [note.to_dict() for note in self.notes],
         }

@@ -172,10 +172,7 @@ class CostByBin:
         """
         return {
             "schema_version": 1,
-            "size": self.size,
-            "level": self.level,
-            "value": self.value,
-            "avoidable": self.avoidable,
+            **{name: getattr(self, name) for name in ("size", "level", "value", "avoidable")},
             "per_bin": columns(self.per_bin),
             "notes": [note.to_dict() for note in self.notes],
         }

@@ -78,12 +78,7 @@ class MonitoredStream:
         shifts = None if self.state is None else self.state.shifts
         low, high = (math.nan, math.nan) if shifts is None else shifts.interval(alpha)
         return {
-            "event": self.event,
-            "cohort": self.cohort,
-            "n": self.n,
-            "k": self.k,
-            "score_sum": self.score_sum,
-            "log_e": self.log_e,
+            **{name: getattr(self, name) for name in ("event", "cohort", "n", "k", "score_sum", "log_e")},
             "shift": None if shifts is None else float(shifts.estimate),
             # If all shifts are refuted, there are no limits.
             "shift_low": None if math.isnan(low) else float(low),

@@ -88,8 +88,7 @@ class WindowRule:
 
 def read_time(value: Any, name: str = "time") -> int:
     """Return one time in microseconds; naive times are UTC."""
-    found = read_times(value, 1, name)
-    return int(found[0])
+    return int(read_times(value, 1, name)[0])
 
 
 def read_times(value: Any, n_rows: int, name: str = "time") -> Ints:

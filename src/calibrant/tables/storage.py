@@ -279,8 +279,7 @@ def to_arrow(table: ScoreTable) -> Any:
         "notes": [[note.code, int(note.count), note.template] for note in table._notes],
     }
     about["sha256"] = _checksum(arrays, about)
-    frame = load_arrow().table(arrays)
-    return frame.replace_schema_metadata({_KEY: json.dumps(about)})
+    return load_arrow().table(arrays).replace_schema_metadata({_KEY: json.dumps(about)})
 
 
 def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
