@@ -3,7 +3,7 @@
 import html
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any
@@ -226,8 +226,3 @@ class ResultMapping(dict[Any, Any]):
 
 
 _MOST_LINES = 30
-
-
-def result_mapping(results: Mapping[Any, Any]) -> ResultMapping:
-    """Return the results as a `ResultMapping`."""
-    return results if isinstance(results, ResultMapping) else ResultMapping(results)

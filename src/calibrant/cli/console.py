@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -124,8 +123,7 @@ def _is_ascii(out: Console) -> bool:
     return not str(out.encoding).lower().startswith("utf")
 
 
-@dataclass(frozen=True)
-class _Marks:
+class _Marks(NamedTuple):
     """The characters of the diagram."""
 
     score: str
@@ -133,10 +131,6 @@ class _Marks:
     both: str
     span: str
     empty: str
-
-    @classmethod
-    def choose(cls, *, ascii_only: bool) -> "_Marks":
-        return cls("o", "#", "@", "-", ".") if ascii_only else cls("◇", "●", "◈", "─", "·")
 
 
 def diagram(
@@ -146,7 +140,7 @@ def diagram(
 
     A line is red if the interval does not contain the mean score.
     """
-    bins, marks = breakdown.per_bin, _Marks.choose(ascii_only=ascii_only)
+    bins, marks = breakdown.per_bin, _Marks(*("o#@-." if ascii_only else "◇●◈─·"))
     low, high = breakdown.rate_interval()
     top = _round_up(max(high.max(), bins["mean_score"].max()))
     axis = f"0{' ' * (_WIDTH - 1 - len(f'{top:g}'))}{top:g}"

@@ -13,7 +13,7 @@ module            holds
 ``evaluation``    ``evaluate`` returns the `Evaluation` of one sample
 ``verdict``       the tests behind the verdict
 ``details``       the results that only this kind has, and the sentences that an evaluation prints
-``differences``   how models are compared: ``TERMS`` and ``MODELS`` (`ComparedModels`), or ``compare``
+``differences``   how models are compared: ``TERMS`` and ``MODELS`` (`ModelForecasts`), or ``compare``
 ``words``         report: what to call the forecast, what a deviation means, what to do about it
 ``figures``       diagrams of an evaluation and of a comparison
 ``columns``       command line and MLflow: ``COLUMNS``, how forecasts are columns of files (`ForecastColumns`)

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from calibrant._support.formatting import p_text, round_up
+from calibrant._support.formatting import round_up
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sentences import coefficients_text, deciding_tests, other_tests_text
+from calibrant.results.sentences import coefficients_text, omnibus_text, other_tests_text
 from calibrant.results.text import n_rows
 
 
@@ -54,8 +54,7 @@ class BoundedDetails(Details):
         if math.isnan(e.pvalue):
             yield "Omnibus test: skipped because the data do not allow a test."
         else:
-            group = "" if e.decision.adjusted_pvalue is None else ", adjusted for the number of groups"
-            yield f"Omnibus test: {p_text(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
+            yield omnibus_text(e)
         deviation = e.decision.deviation
         shown = "is" if deviation.within else "is not"
         bound = "no bound" if math.isnan(deviation.bound) else f"at most {deviation.bound:.3g}"

@@ -26,6 +26,13 @@ S = TypeVar("S", bound=CountedRows)
 Starter: TypeAlias = Callable[[S, Settings, SeedSequence, Submit], Callable[[], Evaluation]]
 
 
+def with_enough_clusters(sample: S) -> S:
+    """Return the sample; too few clusters are an error."""
+    if sample.n_clusters is not None:
+        check_clusters(sample.n_clusters)
+    return sample
+
+
 @dataclass(frozen=True, eq=False)
 class GroupedSample(Generic[S]):
     """The sample of all rows, and that of each group.
@@ -49,8 +56,6 @@ class GroupedSample(Generic[S]):
     @classmethod
     def from_rows(cls, rows: Rows, count: Callable[[Rows], S], *, is_large: bool = False) -> "GroupedSample[S]":
         """Count all rows, and those of each group; too few clusters of all rows are an error."""
-        whole = count(rows)
-        if whole.n_clusters is not None:
-            check_clusters(whole.n_clusters)
+        whole = with_enough_clusters(count(rows))
         groups = {key: None if part.is_empty else count(part) for key, part in rows.split().items()}
         return cls(whole, groups, rows.group_name, is_large)

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,11 +10,12 @@ from calibrant._support.formatting import format_pvalue, p_text, round_up, short
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sentences import coefficients_text, deciding_tests, directions_text, headline, other_tests_text
+from calibrant.results.sentences import coefficients_text, directions_text, headline, omnibus_text, other_tests_text
 from calibrant.results.text import mean_score, n_rows
 from calibrant.results.uncertainty import Interval, Null
 
 NAME = "log-odds error"
+_NAMED = 5  # classes, pairs of classes or thresholds that a sentence names
 _LARGE = 0.25  # log-odds above which a factor is printed instead of percent
 
 UNBOUNDED = math.log(1e6)  # log-odds above which a bound is uninformative
@@ -170,6 +171,12 @@ def _shift_log_odds(p: float, by: float) -> float:
     return 1 / (1 + (1 - p) / p * math.exp(-by))
 
 
+def listed(texts: Sequence[str], count: int | None = None) -> str:
+    """Return the first texts of a list, by default of all that are given, and how many more it has."""
+    rest = (len(texts) if count is None else count) - _NAMED
+    return "; ".join(texts[:_NAMED]) + (f"; and {rest:,} more" if rest > 0 else "")
+
+
 def _fine_bound(e: Any) -> str:
     fine = e.details.fine_bound
     if not fine or e.settings.is_absolute:
@@ -253,8 +260,7 @@ class LogOddsDetails(Details):
             why = "there are too few clusters" if has_few_clusters(e) else "all scores are 0 or 1"
             yield f"Omnibus test: skipped because {why}."
             return
-        group = "" if e.decision.adjusted_pvalue is None else ", adjusted for the number of groups"
-        yield f"Omnibus test: {p_text(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
+        yield omnibus_text(e)
         deviation = e.decision.deviation
         what = deviation.name if e.settings.is_absolute else f"the {deviation.name}"
         shown = "is" if deviation.within else "is not"

@@ -81,7 +81,7 @@ class RowLosses:
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedModels(ABC, Generic[F]):
+class ModelForecasts(ABC, Generic[F]):
     """Forecasts of one kind by several models: the constant ``MODELS`` of the module `differences` of a kind.
 
     Attributes
@@ -166,7 +166,7 @@ def compare_models(
             argument="y_true",
         )
     terms: ComparisonTerms = kind.TERMS
-    models: ComparedModels[Any] = kind.MODELS(forecasts, reading.get("classes"))
+    models: ModelForecasts[Any] = kind.MODELS(forecasts, reading.get("classes"))
     of_rows = {name: reading[name] for name in ROW_OPTIONS if name in reading}
     rows = Rows.read(y_true, models.columns(y_true), cluster=cluster, **of_rows)
     used, sampled = _expand(models.check(rows))

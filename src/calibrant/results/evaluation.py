@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from calibrant._support.errors import Note
-from calibrant._support.formatting import PrintedResult, ResultMapping, result_mapping
+from calibrant._support.formatting import PrintedResult, ResultMapping
 from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import finite, frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
@@ -87,7 +87,7 @@ class Evaluation(PrintedResult):
     def __post_init__(self) -> None:
         for name in ("metrics", "breakdowns"):
             object.__setattr__(self, name, MetricMapping(getattr(self, name)))
-        object.__setattr__(self, "groups", result_mapping(self.groups))  # printed as a short table
+        object.__setattr__(self, "groups", ResultMapping(self.groups))  # printed as a short table
 
     def __getitem__(self, name: str) -> MetricResult:
         try:

@@ -58,10 +58,12 @@ def directions_text(e: Any) -> str:
     return " and ".join(_DIRECTIONS[each] for each in e.direction.split(", ") if each in _DIRECTIONS)
 
 
-def deciding_tests(e: Any) -> str:
-    """Name the tests behind the verdict, each with its adjusted p-value."""
+def omnibus_text(e: Any) -> str:
+    """State the p-value of the omnibus test, and the tests behind it, each with its adjusted p-value."""
+    group = "" if e.decision.adjusted_pvalue is None else ", adjusted for the number of groups"
     found = ((name, test.adjusted_pvalue) for name, test in e.tests.items() if test.adjusted_pvalue is not None)
-    return ", ".join(f"{name} ({format_pvalue(p) or 'not tested'})" for name, p in found)
+    names = ", ".join(f"{name} ({format_pvalue(p) or 'not tested'})" for name, p in found)
+    return f"Omnibus test: {p_text(e.pvalue)}{group}; the smallest adjusted p-value of {names}."
 
 
 def coefficients_text(coefficients: tuple[Estimate, ...], form: str) -> Iterator[str]:

@@ -58,16 +58,17 @@ def _cell_component(
     expected = labels.size * share
     observed = np.bincount(labels, minlength=share.size)
     statistic = float(np.sum((observed - expected) ** 2 / expected))
+    pvalue = math.nan
     if share.size < 2:
-        return TestResult(math.nan, math.nan, name, direction=direction, method=method)
-    if cluster is None:
+        statistic = math.nan
+    elif cluster is None:
         pvalue, method = float(chdtrc(share.size - 1, statistic)), f"{method}, chi-squared, {share.size} cells"
-        return TestResult(statistic, pvalue, name, direction=direction, method=method)
-    sums = sums_by_cluster(cluster, labels, None, share.size)
-    sums = sums - sums.sum(axis=1, keepdims=True) * share
-    covariance = share_covariance(sums) / np.sqrt(np.outer(expected, expected))
-    statistic, pvalue = box_test(statistic, covariance, len(sums))
-    method = f"{method}, F approximation, {share.size} cells"
+    else:
+        sums = sums_by_cluster(cluster, labels, None, share.size)
+        sums = sums - sums.sum(axis=1, keepdims=True) * share
+        covariance = share_covariance(sums) / np.sqrt(np.outer(expected, expected))
+        statistic, pvalue = box_test(statistic, covariance, len(sums))
+        method = f"{method}, F approximation, {share.size} cells"
     return TestResult(statistic, pvalue, name, direction=direction, method=method)
 
 

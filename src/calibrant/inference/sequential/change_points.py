@@ -100,8 +100,7 @@ class WindowSums:
         WindowSums
             One entry per run.
         """
-        columns = (self.rows, self.events, self.expected, self.information, self.squared)
-        return WindowSums(*[np.add.reduceat(column, first) for column in columns])
+        return WindowSums(*[np.add.reduceat(column, first) for column in vars(self).values()])
 
     def part(self, windows: Bools | Ints) -> "WindowSums":
         """Return some of the windows.
@@ -115,8 +114,7 @@ class WindowSums:
         -------
         WindowSums
         """
-        columns = (self.rows, self.events, self.expected, self.information, self.squared)
-        return WindowSums(*[column[windows] for column in columns])
+        return WindowSums(*[column[windows] for column in vars(self).values()])
 
 
 @dataclass(frozen=True)

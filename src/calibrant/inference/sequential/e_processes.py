@@ -539,7 +539,8 @@ class EProcess:
             return self._mixed(evidence, np.zeros_like(evidence.processes))
         window = Window.from_table(table, margin=float(self.margin))
         shift = evidence.memories[0].coefficients()[..., 0]  # of the shift with long memory, as learnt before
-        shifts = evidence.shifts.update(window, shift, self._shift_e_value)
+        first = np.asarray(FIRST_SPREAD)
+        shifts = evidence.shifts.update(window, shift, lambda part, rates: self._e_value(part, rates, first)[0])
         return replace(self.update_window(evidence, window), shifts=shifts)
 
     def update_pit(self, evidence: Evidence, pit: Floats, *, n_bins: int = 10) -> Evidence:
@@ -600,9 +601,6 @@ class EProcess:
         if self.dependence == "any":
             return any_dependence(contrast, spread), _learn_spread(contrast, spread)
         return window_effects(contrast, self.window_effect), spread
-
-    def _shift_e_value(self, window: Window, q: Floats) -> Floats:
-        return self._e_value(window, q, np.asarray(FIRST_SPREAD))[0]
 
     def _mixed(self, evidence: Evidence, log_e: Floats) -> Evidence:
         t = evidence.n_windows + 1

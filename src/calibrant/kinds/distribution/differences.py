@@ -13,7 +13,7 @@ from calibrant.forecasts.distributions import pinball_losses
 from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.squared_deviations import SampledRows, share_deviation
-from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name
+from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name
 from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.mean_table import ONE_COLUMN
 from calibrant.tables.rows import Rows
@@ -35,7 +35,7 @@ _SAME_LEVEL = 1e-6  # levels may be float32
 
 
 @dataclass(frozen=True, eq=False)
-class DistributionModels(ComparedModels[Any]):
+class DistributionModels(ModelForecasts[Any]):
     """Predictive distributions of several models, of the same or of different types."""
 
     def columns(self, y_true: Any) -> dict[str, Any]:

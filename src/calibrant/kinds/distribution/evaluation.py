@@ -20,7 +20,7 @@ from calibrant.kinds.distribution.metrics import (
 )
 from calibrant.kinds.distribution.sample import DistributionSample
 from calibrant.kinds.distribution.verdict import decide
-from calibrant.kinds.point.evaluation import MeanParts, bins_of_bias, given_metrics
+from calibrant.kinds.point.evaluation import bins_of_bias, given_metrics, measure_means
 from calibrant.kinds.point.metrics import metric_results
 from calibrant.metrics.distribution import transforms
 from calibrant.metrics.point import mse_decomposition
@@ -36,20 +36,20 @@ def evaluate(rows: DistributionSample, settings: Settings, seed: SeedSequence, p
     assert table is not None
     halves = _halves(table, forecast, seed)
     estimates = {e.name: e for e in distribution_estimates(table, forecast, cluster, level)}
-    means = MeanParts(None, None)
+    line = tce = None
     if forecast.point_is_mean:
-        means = MeanParts.measure(halves, cluster, settings, seed, progress)
+        line, tce = measure_means(halves, cluster, settings, seed, progress)
     u, ties = settle_ties(transforms(table.mean, forecast, random_state=seed), table.mean, forecast)
     covered = coverage_by_level(table.mean, forecast, cluster, level)
     uniformity = _uniformity(np.sort(u), forecast)
     verdict, limits = decide(rows, halves, estimates["mean error"], u, uniformity[0], settings)
-    panel = metric_results(estimates, verdict.omnibus, means.tce, UNITS_OF_DISTRIBUTIONS)
+    panel = metric_results(estimates, verdict.omnibus, tce, UNITS_OF_DISTRIBUTIONS)
     panel |= {} if covered is None else coverage_results(covered)
     if settings.metrics:
         panel = {"mean error": panel["mean error"], **given_metrics(rows, verdict, settings, seed, progress)}
     breakdowns = {"bias by bin": bins_of_bias(halves, settings)} | ({} if covered is None else {"coverage": covered})
     decomposition = mse_decomposition(table)
-    details = DistributionDetails(means.line, decomposition, rows.n_clusters, uniformity, u)
+    details = DistributionDetails(line, decomposition, rows.n_clusters, uniformity, u)
     about_pit = dict.fromkeys(note for test in uniformity for note in test.notes)  # all tests read the same values
     notes = join_notes(_notes(table, forecast, halves), about_pit, limits, ties)
     return Evaluation("distribution", table, panel, breakdowns, verdict, details, settings, own_notes=notes)

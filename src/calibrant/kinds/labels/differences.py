@@ -11,7 +11,7 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant.forecasts.predictions import Labels
 from calibrant.inference.squared_deviations import SampledRows, share_deviation
-from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name
+from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name
 from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.class_table import refuse_probabilities, used_rows
 from calibrant.tables.rows import Rows
@@ -27,7 +27,7 @@ TERMS = ComparisonTerms(
 
 
 @dataclass(frozen=True, eq=False)
-class LabelModels(ComparedModels[Labels]):
+class LabelModels(ModelForecasts[Labels]):
     """Predicted classes of several models."""
 
     def columns(self, y_true: Any) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """`MulticlassDetails`: the tests behind a verdict on class probabilities."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.formatting import short_percent, short_repr
 from calibrant._support.plain_data import label as json_label
-from calibrant.kinds.log_odds import LogOddsDetails, explanation
+from calibrant.kinds.log_odds import LogOddsDetails, explanation, listed
 from calibrant.kinds.multiclass.confusions import Confusion
 from calibrant.kinds.multiclass.verdict import ClassDecision
 from calibrant.results.text import n_rows, rows_text
@@ -14,8 +14,6 @@ from calibrant.tables.class_table import ClassTable
 
 if TYPE_CHECKING:
     from calibrant.results.evaluation import Evaluation
-
-_NAMED = 5  # classes or pairs of classes that a sentence names
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +98,7 @@ class MulticlassDetails(LogOddsDetails):
             found = sorted((self.classes[i] for i in labels), key=lambda c: -abs(c.predicted - c.observed))
             if found:
                 verb = direction.removesuffix("s").capitalize() + "d"
-                yield f"{verb} classes: {self._listed([self._class_text(c) for c in found])}."
+                yield f"{verb} classes: {listed([self._class_text(c) for c in found])}."
 
     def _class_text(self, c: ClassDecision) -> str:
         return f"{self.labels[c.label]} ({short_percent(c.predicted)} predicted, {short_percent(c.observed)} observed)"
@@ -113,11 +111,7 @@ class MulticlassDetails(LogOddsDetails):
             for c in found
         ]
         if shown:
-            yield f"More frequent than predicted: {self._listed(shown, max(self.n_confusions, len(shown)))}."
-
-    def _listed(self, texts: Sequence[str], count: int | None = None) -> str:
-        rest = (len(texts) if count is None else count) - _NAMED
-        return "; ".join(texts[:_NAMED]) + (f"; and {rest:,} more" if rest > 0 else "")
+            yield f"More frequent than predicted: {listed(shown, max(self.n_confusions, len(shown)))}."
 
     def sizes(self, table: ClassTable) -> dict[str, Any]:
         """Return the number of classes and the accuracy."""

@@ -15,7 +15,7 @@ from calibrant.inference.paired import half_events
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, SquaredDeviation, cell_deviation
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.verdict import NAME
-from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name, scores_by_name
+from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.metrics.log_odds import LogOddsBins, logits
 from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
 from calibrant.results.comparison import ComparisonTerms
@@ -34,7 +34,7 @@ TERMS = ComparisonTerms(
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilityModels(ComparedModels[Any]):
+class ProbabilityModels(ModelForecasts[Any]):
     """Class probabilities of several models; the columns of all are in the order of the first."""
 
     scores = scores_by_name(MulticlassBrier(), MulticlassLogLoss())

@@ -5,12 +5,12 @@ from typing import Any
 
 from calibrant.kinds.binary import figures as binary
 from calibrant.kinds.figures import PAGE_WIDTH, ComparedModels, Drawing, Figures, on_page
+from calibrant.kinds.multiclass.words import TOP_LABEL
 from calibrant.plots import canvas
 from calibrant.plots.class_diagrams import ClasswiseDisplay, ProportionDisplay
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 
-TOP_LABEL = "top-label ACE"
 _MOST_CLASSES = 11  # with the top label four rows of three panels
 
 

@@ -13,10 +13,9 @@ from calibrant import _kernels
 from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights
 from calibrant._support.lazy import cached_property
 from calibrant._support.random_streams import Stream, Streams
-from calibrant.inference.paired_rows import check_clusters
 from calibrant.inference.resampling import ReplicateValues, Sample, largest_unseen_rate, one_by_one
 from calibrant.inference.table_replicates import TableReplicates, WeightedRows, weighted_values
-from calibrant.kinds.grouped_sample import GroupedSample
+from calibrant.kinds.grouped_sample import GroupedSample, with_enough_clusters
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.multiclass import ClassEvent, Events
 from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
@@ -150,10 +149,7 @@ def read(y_true: Any, proba: Any, cluster: Column | None, options: Any) -> Multi
         return MulticlassSample(y_true)
     probabilities = ClassProbabilities.read(proba)
     rows = Rows.read(y_true, {probabilities.name: probabilities}, cluster=cluster, **options)
-    sample = MulticlassSample.from_rows(rows, tuple(probabilities.class_names(None)))
-    if sample.n_clusters is not None:
-        check_clusters(sample.n_clusters)
-    return sample
+    return with_enough_clusters(MulticlassSample.from_rows(rows, tuple(probabilities.class_names(None))))
 
 
 def read_groups(

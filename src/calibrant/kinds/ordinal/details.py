@@ -6,13 +6,11 @@ from typing import Any
 from calibrant._support.formatting import short_percent, short_repr
 from calibrant._support.plain_data import label as json_label
 from calibrant._support.plain_data import plain
-from calibrant.kinds.log_odds import LogOddsDetails, explanation
+from calibrant.kinds.log_odds import LogOddsDetails, explanation, listed
 from calibrant.kinds.ordinal.verdict import Threshold
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.text import n_rows, rows_text
 from calibrant.tables.class_table import ClassTable
-
-_NAMED = 5  # thresholds that a sentence names
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +71,7 @@ class OrdinalDetails(LogOddsDetails):
             f"at most {t.label} ({short_percent(t.predicted)} predicted, {short_percent(t.observed)} observed)"
             for t in sorted(shown, key=lambda t: -abs(t.predicted - t.observed))
         ]
-        rest = f"; and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
-        return [explanation(e), *([f"Thresholds that deviate: {'; '.join(texts[:_NAMED])}{rest}."] if texts else [])]
+        return [explanation(e), *([f"Thresholds that deviate: {listed(texts)}."] if texts else [])]
 
     def sizes(self, table: ClassTable) -> dict[str, Any]:
         """Return the number of classes, and the mean predicted and observed class."""

@@ -14,7 +14,7 @@ from calibrant.kinds.multiclass.differences import event_deviations
 from calibrant.kinds.ordinal.forecast import Ordinal
 from calibrant.kinds.ordinal.sample import read_proba
 from calibrant.kinds.ordinal.verdict import NAME
-from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name, scores_by_name
+from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.metrics.multiclass import MulticlassLogLoss
 from calibrant.metrics.ordinal import RPS, cumulative_probabilities
 from calibrant.results.comparison import ComparisonTerms
@@ -32,7 +32,7 @@ TERMS = ComparisonTerms(
 
 
 @dataclass(frozen=True, eq=False)
-class OrdinalModels(ComparedModels[Ordinal]):
+class OrdinalModels(ModelForecasts[Ordinal]):
     """Probabilities of ordered classes of several models."""
 
     scores = scores_by_name(RPS(), MulticlassLogLoss())

@@ -5,8 +5,7 @@ from typing import Any
 
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
-from calibrant.inference.paired_rows import check_clusters
-from calibrant.kinds.grouped_sample import GroupedSample
+from calibrant.kinds.grouped_sample import GroupedSample, with_enough_clusters
 from calibrant.kinds.multiclass.sample import MANY_PROBABILITIES, MulticlassSample
 from calibrant.kinds.ordinal.forecast import Ordinal
 from calibrant.tables.class_table import ClassProbabilities, ClassTable
@@ -41,10 +40,7 @@ def read(y_true: Any, forecast: Any, cluster: Column | None, options: Any) -> Mu
         return MulticlassSample(y_true)
     proba, labels = read_proba(forecast)
     rows = Rows.read(y_true, {proba.name: proba}, cluster=cluster, **options)
-    sample = MulticlassSample.from_rows(rows, labels)
-    if sample.n_clusters is not None:
-        check_clusters(sample.n_clusters)
-    return sample
+    return with_enough_clusters(MulticlassSample.from_rows(rows, labels))
 
 
 def read_groups(y_true: Column, forecast: Any, **options: Any) -> GroupedSample[MulticlassSample]:

@@ -13,7 +13,7 @@ from calibrant.forecasts.predictions import Point
 from calibrant.inference.regression.bias_by_bin import usual_bins
 from calibrant.inference.regression.point_components import bin_sums
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, cell_deviation
-from calibrant.kinds.row_losses import ComparedModels, Deviations, RowLosses, column_name
+from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import EqualSize
 from calibrant.results.comparison import ComparisonTerms
@@ -33,7 +33,7 @@ _SKEWED = "No difference can be shown: the errors of a model are too skewed for 
 
 
 @dataclass(frozen=True, eq=False)
-class PointModels(ComparedModels[Point]):
+class PointModels(ModelForecasts[Point]):
     """Point predictions of several models."""
 
     def columns(self, y_true: Any) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Evaluation of point predictions: metrics with intervals, and a verdict."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,48 +23,34 @@ from calibrant.results.verdict import Verdict
 from calibrant.tables.mean_table import MeanTable
 
 
-@dataclass(frozen=True, eq=False)
-class MeanParts:
-    """What an evaluation of forecasts with means measures of their means.
+def measure_means(
+    table: MeanTable, cluster: Ints | None, settings: Settings, seed: SeedSequence, progress: bool | None
+) -> tuple[LinearFit | None, Null | None]:
+    """Return the regression of outcomes on predictions, and TCE with its null distribution.
 
-    Attributes
-    ----------
-    line : LinearFit or None
-        Regression of outcomes on predictions; None where all predictions are equal.
-    tce : Null or None
-        None without replicates, or where metrics were given.
+    The first is None where all predictions are equal, the second without replicates, or where metrics were given.
     """
-
-    line: LinearFit | None
-    tce: Null | None
-
-    @classmethod
-    def measure(
-        cls, table: MeanTable, cluster: Ints | None, settings: Settings, seed: SeedSequence, progress: bool | None
-    ) -> "MeanParts":
-        """Measure the means of a table."""
-        level = settings.confidence_level
-        apart = bool(np.ptp(table.prediction) > 0)
-        line = fitted_line(table, level=level, cluster=cluster) if apart else None
-        if not settings.n_resamples or settings.metrics:
-            return cls(line, None)
-        options: dict[str, Any] = {"n_resamples": settings.n_resamples, "random_state": seed, "progress": progress}
-        return cls(line, tce_with_null(table, cluster, alpha=settings.alpha, level=level, **options))
+    level = settings.confidence_level
+    line = fitted_line(table, level=level, cluster=cluster) if np.ptp(table.prediction) > 0 else None
+    if not settings.n_resamples or settings.metrics:
+        return line, None
+    options: dict[str, Any] = {"n_resamples": settings.n_resamples, "random_state": seed, "progress": progress}
+    return line, tce_with_null(table, cluster, alpha=settings.alpha, level=level, **options)
 
 
 def evaluate(rows: PointSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate a sample without groups."""
     table, cluster = rows.table, rows.cluster
     estimates = {e.name: e for e in estimate_metrics(table, cluster, settings.confidence_level, True)}
-    means = MeanParts.measure(table, cluster, settings, seed, progress)
+    line, tce = measure_means(table, cluster, settings, seed, progress)
     verdict, limits = decide(rows, estimates["mean error"], settings)
-    panel = metric_results(estimates, verdict.omnibus, means.tce)
+    panel = metric_results(estimates, verdict.omnibus, tce)
     if settings.metrics:
         given = given_metrics(rows, verdict, settings, seed, progress)
         tested = {"mean error": panel["mean error"]}
         panel = tested | given | tested
     breakdowns = {"bias by bin": bins_of_bias(table, settings)}
-    details = PointDetails(means.line, mse_decomposition(table), rows.n_clusters)
+    details = PointDetails(line, mse_decomposition(table), rows.n_clusters)
     notes = join_notes(table.notes, limits)
     return Evaluation("point", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
 

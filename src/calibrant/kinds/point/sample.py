@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,11 @@ from calibrant._support.arrays import Column, Ints
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import Stream
 from calibrant.forecasts.predictions import Point
-from calibrant.inference.paired_rows import check_clusters
 from calibrant.inference.resampling import ReplicateValues, Sample, metric_values, one_by_one
-from calibrant.kinds.grouped_sample import GroupedSample
+from calibrant.kinds.grouped_sample import GroupedSample, with_enough_clusters
 from calibrant.metrics.metric import Metric
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows, read_mean_table
 from calibrant.tables.rows import Missing, Rows
-
-S = TypeVar("S", bound=Sample)
 
 _MOST_DRAWS = 2**24  # rows; beyond, counts of equal rows are drawn by a multinomial distribution
 
@@ -104,13 +101,6 @@ def drawn_rows(stream: Stream, size: int, cluster: Ints | None) -> Ints:
         return _kernels.draw(stream.key, stream.replicate, size)
     times: Ints = _kernels.draw(stream.key, stream.replicate, int(cluster.max()) + 1)[cluster]
     return times
-
-
-def with_enough_clusters(sample: S) -> S:
-    """Return the sample; too few clusters are an error."""
-    if sample.n_clusters is not None:
-        check_clusters(sample.n_clusters)
-    return sample
 
 
 def refuse_table(y_true: Any, kind: type[Any]) -> None:
