@@ -70,6 +70,11 @@ def assess_numbers(rows: Rows, places: Iterable[Ints], level: float, skewness: f
     return _test_numbers(rows.part(np.concatenate(every)), level, skewness) if every else SegmentTest()
 
 
+def without_classes(forecast: Any, classes: Sequence[Any] | None) -> tuple[Any, Sequence[Any]]:
+    """Return a forecast that is read as it is; it has no classes."""
+    return forecast, ()
+
+
 @dataclass(frozen=True)
 class AuditedForecasts:
     """How forecasts of one kind are audited: the constant ``AUDIT`` of the module `audit` of a kind.
@@ -102,11 +107,18 @@ class AuditedForecasts:
     residual_terms: Callable[[Floats, Floats], tuple[Floats, Floats]] = bernoulli_terms
     options: tuple[str, ...] = ()
     reading: Mapping[str, Any] = field(default_factory=dict)
-    forecast_column: Callable[[Any, Sequence[Any] | None], tuple[Any, Sequence[Any]]] = lambda forecast, _: (
-        forecast,
-        (),
-    )
+    forecast_column: Callable[[Any, Sequence[Any] | None], tuple[Any, Sequence[Any]]] = without_classes
     batch_forecast: Callable[[Sequence[ColumnData]], Any] = lambda columns: columns[0]
+
+
+def described_by_itself(check: Callable[[Rows], Rows]) -> Callable[..., tuple[Rows, list[ColumnData]]]:
+    """Return the `check` of forecasts that are one column, which also describes them."""
+
+    def checked(rows: Rows, classes: Sequence[Any]) -> tuple[Rows, list[ColumnData]]:
+        used = check(rows)
+        return used, [used.forecasts[0]]
+
+    return checked
 
 
 def _count(rows: Rows, places: Iterable[Ints]) -> ScoreTable | None:
