@@ -367,7 +367,7 @@ def test_class_probabilities_are_calibrated_as_by_the_library(forecasts, call, k
 def test_ordered_classes_are_calibrated_in_their_order(forecasts, call, method):
     labels = ["cat", "ant", "bee"]
     proba = np.column_stack([forecasts[f"sharp_{name}"] for name in labels])
-    expected = cb.CALIBRATORS[method]().fit(proba, forecasts["animal"], classes=labels)(proba)
+    expected = cb.calibrators.CALIBRATORS[method]().fit(proba, forecasts["animal"], classes=labels)(proba)
     given = [part for name in labels for part in ("--ordinal-score", f"{name}=sharp_{name}")]
     text = call("fit", "forecasts.csv", "-y", "animal", *given, "--method", method, "-o", "cal.json")
     before, after = map(float, re.search(r"RPS: (\S+) before, (\S+) after", text).groups())

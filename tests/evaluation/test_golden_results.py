@@ -17,6 +17,7 @@ sys.path.remove(str(FOLDER))
 # Frozen places and where their values are now; the patterns apply one after the other.
 MOVED = (
     (r"\bprevalence$", "event_rate"),
+    (r"\bbins\.Quantile\b", "bins.EqualSize"),
     (r"\bdetails\.decision\.(pvalue$|equivalence\.)", r"\1"),
     (r"\bdetails\.decision\.components\[", "tests["),
     (r"\bdetails\.decision\.", "details."),

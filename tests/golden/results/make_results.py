@@ -41,7 +41,7 @@ def quantiles():
 
 CASES = {
     "binary": {
-        "plain": lambda: cb.evaluate(EVENT, P, costs=cb.LinearCost(1, 5), **RESAMPLING),
+        "plain": lambda: cb.evaluate(EVENT, P, costs=cb.costs.LinearCost(1, 5), **RESAMPLING),
         "groups": lambda: cb.evaluate(EVENT, P, by=GROUPS, metrics=["ece", "brier"], **RESAMPLING),
         "clusters": lambda: cb.evaluate(EVENT, P, cluster=CLUSTERS, metrics=["ace", "ecc"], **RESAMPLING),
         "weights": lambda: cb.evaluate(EVENT, P, sample_weight=WEIGHTS, metrics=["tce", "auc"], **RESAMPLING),
