@@ -1,4 +1,4 @@
-"""`compare` for class probabilities, predicted classes, points and distributions; laws for all five kinds."""
+"""`compare` for each kind of forecast: laws for all kinds, and what only one kind has."""
 
 import importlib.util
 import json
@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 import calibrant as cb
 from calibrant.inference.multiplicity import holm
@@ -20,13 +20,14 @@ from calibrant.inference.squared_deviations import (
     share_deviation,
 )
 from calibrant.tables.mean_table import MeanTable
+from tests.kinds.cases import KINDS, draw, each_kind
 
-KINDS = ("binary", "multiclass", "labels", "point", "distribution")
-OTHER_KINDS = KINDS[1:]
+OTHER_KINDS = [kind for kind in KINDS if kind != "binary"]
 FAST = {"n_resamples": 19}
 DECIDES = {
     "binary": "log-odds error",
     "multiclass": "class-wise log-odds error",
+    "ordinal": "cumulative log-odds error",
     "labels": "error of class proportions",
     "point": "bias by bin",
     "distribution": "coverage error",
@@ -34,29 +35,11 @@ DECIDES = {
 BESIDE = {
     "binary": ["Brier", "log loss"],
     "multiclass": ["Brier", "log loss"],
+    "ordinal": ["RPS", "log loss"],
     "labels": ["accuracy"],
     "point": ["MSE", "MAE"],
     "distribution": ["CRPS", "NLL"],
 }
-
-
-def draw(kind, size=800, seed=0):
-    """Outcomes, the columns of a calibrated and of a miscalibrated model, and the function to a forecast."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=size)
-    if kind == "binary":
-        return (rng.random(size) < expit(x)).astype(int), expit(x), expit(x + 1), lambda p: p
-    if kind in ("point", "distribution"):
-        make = cb.Point if kind == "point" else (lambda mean: cb.Gaussian(mean, 1.0))
-        return x + rng.normal(size=size), x, x + 0.6, make
-    z = rng.normal(size=(size, 3))
-    p = softmax(z, axis=1)
-    y = (rng.random((size, 1)) > p.cumsum(axis=1)).sum(axis=1)
-    if kind == "multiclass":
-        return y, p, softmax(2.5 * z, axis=1), lambda p: p
-    guess = np.where(rng.random(size) < 0.8, y, rng.permutation(y))
-    moved = np.where((guess == 0) & (rng.random(size) < 0.6), 1, guess)
-    return y, guess, moved, cb.Labels
 
 
 def compared(kind, *, rows=slice(None), size=800, first="wrong", **options):
@@ -74,7 +57,7 @@ def deciding(found):
 # Verdicts
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_the_better_calibrated_model_is_found(kind):
     found = compared(kind)
     assert found.kind == kind
@@ -89,7 +72,7 @@ def test_the_better_calibrated_model_is_found(kind):
     assert tested == BESIDE[kind]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_equal_models_do_not_differ(kind):
     y, right, _, make = draw(kind, 300)
     found = cb.compare(y, {"one": make(right), "other": make(right)}, **FAST)
@@ -98,7 +81,7 @@ def test_equal_models_do_not_differ(kind):
     assert all(d.pvalue == pytest.approx(1) for d in found.differences if d.test)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_swapping_models_flips_the_sign(kind):
     one, other = compared(kind), compared(kind, first="right")
     assert other.verdict == "wrong is worse calibrated than right"
@@ -143,7 +126,7 @@ def test_a_further_model_changes_only_adjusted_p_values(kind):
 # Clusters, weights and frequencies
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_rows_repeated_inside_clusters_add_no_evidence(kind):
     single = deciding(compared(kind))
     rows = np.repeat(np.arange(800), 3)
@@ -170,7 +153,7 @@ def test_fewer_than_20_rows_or_clusters_show_no_difference(kind):
         json.dumps(found.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("kind", ["multiclass", "labels", "point"])
+@pytest.mark.parametrize("kind", ["multiclass", "ordinal", "labels", "point"])
 def test_weights_are_relative(kind):
     w = np.random.default_rng(3).exponential(size=800) + 0.1
     one, ten = (deciding(compared(kind, sample_weight=c * w)) for c in (1, 10))
@@ -180,7 +163,7 @@ def test_weights_are_relative(kind):
     assert one.high - one.low > equal.high - equal.low  # unequal weights are fewer effective rows
 
 
-@pytest.mark.parametrize("kind", KINDS[:-1])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "distribution"])
 def test_frequencies_equal_repeated_rows(kind):
     times = np.arange(800) % 3
     counted = compared(kind, frequency=times)
@@ -203,7 +186,7 @@ def test_distributions_have_no_weights():
 # Missing values
 
 
-@pytest.mark.parametrize("kind", ["multiclass", "labels", "point"])
+@pytest.mark.parametrize("kind", ["multiclass", "ordinal", "labels", "point"])
 def test_a_row_without_a_forecast_is_dropped_for_all_models(kind):
     y, right, wrong, make = draw(kind, 400)
     holes = [np.array(column, dtype=float) for column in (right, wrong)]
@@ -523,7 +506,7 @@ def test_sentences_name_the_meaning_of_the_kind(kind, words):
         assert "nan" not in text
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_results_follow_the_protocol(kind):
     found = compared(kind, size=400)
     again = pickle.loads(pickle.dumps(found))

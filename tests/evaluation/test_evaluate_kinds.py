@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.kinds.base import KINDS, kind_of
 from calibrant.kinds.multiclass.sample import class_sampler
 from calibrant.metrics.multiclass import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
 from calibrant.tables.class_table import ClassTable, ConfusionTable
+from tests.kinds.cases import draw, each_kind
 
 N = 1500
 
@@ -17,18 +19,8 @@ N = 1500
 @pytest.fixture(scope="module")
 def forecasts():
     """Outcomes and a calibrated forecast of each kind."""
-    rng = np.random.default_rng(0)
-    p, proba, mean = rng.random(N), softmax(rng.normal(size=(N, 3))), rng.normal(size=N)
-    label = draw(proba, rng)
-    # Each class is mistaken for each other one equally often, so proportions agree.
-    predicted = np.where(rng.random(N) < 0.1, rng.permutation(label), label)
-    return {
-        "binary": (rng.random(N) < p, p),
-        "multiclass": (label, proba),
-        "labels": (label, cb.Labels(predicted)),
-        "point": (mean + rng.normal(size=N), cb.Point(mean)),
-        "distribution": (mean + rng.normal(size=N), cb.Gaussian(mean, 1.0)),
-    }
+    samples = {kind: draw(kind, N, seed=1) for kind in KINDS}
+    return {kind: (sample.y, sample.make(sample.right)) for kind, sample in samples.items()}
 
 
 def softmax(z):
@@ -36,14 +28,11 @@ def softmax(z):
     return e / e.sum(axis=1, keepdims=True)
 
 
-def draw(proba, rng):
+def occurred(proba, rng):
     return (proba.cumsum(axis=1) < rng.random((len(proba), 1))).sum(axis=1)
 
 
-KINDS = ("binary", "multiclass", "labels", "point", "distribution")
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_each_kind_has_a_verdict_metrics_tests_and_groups(forecasts, kind):
     y, forecast = forecasts[kind]
     group = np.arange(N) % 3
@@ -58,7 +47,7 @@ def test_each_kind_has_a_verdict_metrics_tests_and_groups(forecasts, kind):
     assert found.verdict in repr(found)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_clusters_are_taken_by_each_kind(forecasts, kind):
     y, forecast = forecasts[kind]
     found = cb.evaluate(y, forecast, cluster=np.arange(N) // 15, n_resamples=49)
@@ -68,7 +57,7 @@ def test_clusters_are_taken_by_each_kind(forecasts, kind):
 
 
 @pytest.mark.parametrize("few", [1, 9])
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_a_group_with_fewer_than_ten_clusters_is_not_tested(forecasts, kind, few):
     y, forecast = forecasts[kind]
     cluster = np.arange(N) // 15
@@ -86,19 +75,15 @@ def test_a_group_with_fewer_than_ten_clusters_is_not_tested(forecasts, kind, few
     assert repr(alone)
 
 
-@pytest.mark.parametrize("kind", ["binary", "multiclass", "labels", "point"])
-def test_a_frequency_of_two_equals_two_rows(forecasts, kind):
-    y, forecast = forecasts[kind]
-    rows = slice(0, 300)
+WEIGHTED = [kind for kind in KINDS if kind != "distribution"]
+
+
+@pytest.mark.parametrize("kind", WEIGHTED)
+def test_a_frequency_of_two_equals_two_rows(kind):
+    y, right, _, make = draw(kind, 300)
     twice = np.repeat(np.arange(300), 2)
-    part = {
-        "binary": lambda f, i: f[i],
-        "multiclass": lambda f, i: f[i],
-        "labels": lambda f, i: cb.Labels(f.y_pred[i], classes=[0, 1, 2]),
-        "point": lambda f, i: cb.Point(f.y_pred[i]),
-    }[kind]
-    counted = cb.evaluate(y[rows], part(forecast, rows), frequency=np.full(300, 2), n_resamples=49)
-    repeated = cb.evaluate(y[twice], part(forecast, twice), n_resamples=49)
+    counted = cb.evaluate(y, make(right), frequency=np.full(300, 2), n_resamples=49)
+    repeated = cb.evaluate(y[twice], make(right[twice]), n_resamples=49)
     assert counted.pvalue == pytest.approx(repeated.pvalue, rel=1e-9)
     for name, metric in counted.metrics.items():
         assert metric.value == pytest.approx(repeated[name].value, rel=1e-9, nan_ok=True), name
@@ -116,7 +101,7 @@ BAD_OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 @pytest.mark.parametrize(("name", "value", "condition"), BAD_OPTIONS, ids=[f"{o[0]}={o[1]}" for o in BAD_OPTIONS])
 def test_bad_options_are_refused_by_each_kind_in_the_same_words(forecasts, kind, name, value, condition):
     with pytest.raises(cb.InputError) as caught:
@@ -126,7 +111,7 @@ def test_bad_options_are_refused_by_each_kind_in_the_same_words(forecasts, kind,
     assert caught.value.argument == name
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_a_tiny_margin_is_never_reached(forecasts, kind):
     """The search for the rows that would decide did not end, or overflowed."""
     found = cb.evaluate(*forecasts[kind], margin=1e-300, n_resamples=9)
@@ -135,37 +120,38 @@ def test_a_tiny_margin_is_never_reached(forecasts, kind):
     assert "nan" not in str(found)
 
 
-@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "binary"])
 def test_an_absolute_margin_is_for_binary_scores_alone(forecasts, kind):
     with pytest.raises(cb.InputError, match=r"margin must be a positive number in .*; got AbsoluteMargin"):
         cb.evaluate(*forecasts[kind], margin=cb.AbsoluteMargin(0.01))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_no_resamples_are_allowed_where_the_result_needs_none(forecasts, kind):
-    if kind in ("binary", "multiclass"):
-        with pytest.raises(cb.InputError, match="n_resamples must be a whole number of at least 1; got 0"):
+    least = kind_of(kind).panel.DEFAULTS.least_resamples
+    if least:
+        with pytest.raises(cb.InputError, match=f"n_resamples must be a whole number of at least {least}; got 0"):
             cb.evaluate(*forecasts[kind], n_resamples=0)
     else:
         assert cb.evaluate(*forecasts[kind], n_resamples=0).settings.n_resamples == 0
 
 
-@pytest.mark.parametrize(
-    ("kind", "margin", "n_resamples"),
-    [
-        ("binary", 0.1, 499),
-        ("multiclass", 0.1, 199),
-        ("labels", 0.01, 0),
-        ("point", 0.05, 199),
-        ("distribution", 0.01, 199),
-    ],
-)
-def test_default_margins_and_resamples_are_those_of_the_documentation(forecasts, kind, margin, n_resamples):
-    y, forecast = forecasts[kind]
-    rows = slice(300) if kind in ("binary", "multiclass") else None
-    found = (cb.evaluate(y, forecast) if rows is None else cb.evaluate(y[rows], forecast[rows])).settings
-    assert (found.margin, found.alpha, found.confidence_level) == (margin, 0.05, 0.95)
-    assert (found.n_resamples, found.random_state) == (n_resamples, 0)
+DEFAULTS = {
+    "binary": (0.1, 499),
+    "multiclass": (0.1, 199),
+    "ordinal": (0.1, 199),
+    "labels": (0.01, 0),
+    "point": (0.05, 199),
+    "distribution": (0.01, 199),
+}
+
+
+@each_kind
+def test_default_margins_and_resamples_are_those_of_the_documentation(kind):
+    y, right, _, make = draw(kind, 300)
+    found = cb.evaluate(y, make(right)).settings
+    assert (found.margin, found.n_resamples) == DEFAULTS[kind]
+    assert (found.alpha, found.confidence_level, found.random_state) == (0.05, 0.95, 0)
 
 
 def test_many_class_probabilities_have_fewer_resamples(forecasts, monkeypatch):
@@ -179,7 +165,7 @@ def test_many_class_probabilities_have_fewer_resamples(forecasts, monkeypatch):
     assert cb.evaluate(y, proba, metrics=metrics, n_resamples=19).settings.n_resamples == 19
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind
 def test_a_generator_gives_one_seed_per_evaluation(forecasts, kind):
     used, expected = np.random.default_rng(3), np.random.default_rng(3)
     found = cb.evaluate(*forecasts[kind], by=np.arange(N) % 2, n_resamples=9, random_state=used)
@@ -190,7 +176,7 @@ def test_a_generator_gives_one_seed_per_evaluation(forecasts, kind):
     assert repr(found) == repr(again)
 
 
-@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "ordinal"])
 def test_settings_hold_the_metrics_of_the_result(forecasts, kind):
     y, forecast = (column[:300] for column in forecasts[kind])
     for options in ({}, {"metrics": ["ece", cb.brier]}):
@@ -234,7 +220,7 @@ def test_a_frames_columns_are_the_classes():
 def test_missing_rows_of_class_probabilities_are_counted():
     rng = np.random.default_rng(1)
     proba = softmax(rng.normal(size=(100, 3)))
-    y = draw(proba, rng)
+    y = occurred(proba, rng)
     proba[3, 1] = np.nan
     with pytest.raises(cb.InputError, match="forecast has 1 missing value"):
         cb.evaluate(y, proba, n_resamples=9)
@@ -289,7 +275,7 @@ def test_an_overconfident_model_and_its_overestimated_class_are_named():
     z = rng.normal(size=(4000, 4)) * 1.5
     truth = 0.7 * z
     truth[:, 0] -= 0.8
-    y = draw(softmax(truth), rng)
+    y = occurred(softmax(truth), rng)
     found = cb.evaluate(y, softmax(z), n_resamples=9)
     assert found.verdict == "miscalibrated"
     assert {"overestimates", "overconfident"} <= set(found.direction.split(", "))
@@ -349,14 +335,14 @@ def test_intervals_and_nulls_exist_for_metrics_of_classes(forecasts):
     assert null.pvalue > 0.01
 
 
-@pytest.mark.parametrize("kind", ["multiclass", "labels", "point", "distribution"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "binary"])
 def test_attributes_of_binary_scores_name_their_kind(forecasts, kind):
     found = cb.evaluate(*forecasts[kind], n_resamples=9)
     with pytest.raises(AttributeError, match=f"kind must be 'binary' for event_rate; got '{kind}'"):
         _ = found.event_rate
 
 
-@pytest.mark.parametrize("kind", ["binary", "multiclass", "labels", "point"])
+@pytest.mark.parametrize("kind", WEIGHTED)
 def test_weights_change_no_number_of_rows(forecasts, kind):
     pytest.importorskip("pandas")
     y, forecast = forecasts[kind]

@@ -9,6 +9,7 @@ import pytest
 
 import calibrant as cb
 from calibrant import json_schemas
+from tests.kinds.cases import AUDITED, KINDS, draw
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
 
@@ -82,18 +83,15 @@ def test_scores_without_an_interval_and_without_levels():
 
 def forecasts(rows):
     quantiles = cb.Quantiles([0.1, 0.5, 0.9], rows["mean"][:, None] + [-1.28, 0, 1.28])
-    return {
-        "multiclass": (rows["label"], rows["probabilities"]),
-        "labels": (rows["label"], cb.Labels(rows["probabilities"].argmax(axis=1))),
-        "point": (rows["number"], cb.Point(rows["mean"])),
-        "gaussian": (rows["number"], cb.Gaussian(rows["mean"], np.ones(rows["mean"].size))),
+    samples = {kind: draw(kind, rows["y"].size) for kind in KINDS}
+    return {kind: (sample.y, sample.make(sample.wrong)) for kind, sample in samples.items()} | {
         "quantiles": (rows["number"], quantiles),
         "samples": (rows["number"], cb.Samples(rows["members"])),
     }
 
 
-@pytest.mark.parametrize("name", ["multiclass", "labels", "point", "gaussian", "quantiles", "samples"])
-def test_evaluations_and_comparisons_of_other_kinds(rows, name):
+@pytest.mark.parametrize("name", [*KINDS, "quantiles", "samples"])
+def test_evaluations_and_comparisons_of_each_kind(rows, name):
     y, forecast = forecasts(rows)[name]
     options = {} if name == "labels" else FEW
     assert problems(cb.evaluate(y, forecast, by=rows["group"], **options).to_dict(), "evaluation") == []
@@ -107,14 +105,13 @@ def test_comparisons_of_scores_and_decisions(rows):
     assert problems(cb.decision_curve(rows["y"], models).to_dict(), "decision_curve") == []
 
 
-@pytest.mark.parametrize("kind", ["binary", "point"])
+@pytest.mark.parametrize("kind", AUDITED)
 def test_audits(kind):
     rng = np.random.default_rng(1)
-    p, region = rng.uniform(0.2, 0.8, 2000), rng.choice(["north", "south"], 2000)
-    shifted = np.where(region == "north", np.clip(p + 0.3, 0, 1), p)
-    y = (rng.random(2000) < shifted).astype(float)
-    forecast = p if kind == "binary" else cb.Point(p)
-    found = cb.audit(y, forecast, {"region": region, "x": rng.random(2000)}, **FEW)
+    y, right, _, make = draw(kind, 2000)
+    region = rng.choice(["north", "south"], 2000)
+    shifted = np.where((region == "north") & (rng.random(2000) < 0.5), y.max(), y)
+    found = cb.audit(shifted, make(right), {"region": region, "x": rng.random(2000)}, **FEW)
     assert found.segments
     assert problems(found.to_dict(), "audit") == []
 

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from tests.kinds.cases import KINDS, draw, each_kind
 
 ATTRIBUTES = (
     *("kind", "verdict", "direction", "metrics", "tests", "groups", "breakdowns", "notes", "settings", "n_rows"),
@@ -26,8 +28,10 @@ OUTPUTS = {
     "to_html": lambda result: result.to_html(),
 }
 NEEDS = {"to_frame": ("pandas",), "plot": ("matplotlib",), "to_html": ("matplotlib", "jinja2")}
-# Results are made in these packages. Outputs may read the attributes of results; they may call nothing else there.
-COMPUTING = ("calibrant._kernels", "calibrant.forecasts", "calibrant.inference", "calibrant.metrics")
+# Results are made in these modules. Outputs may read the attributes of results; they may call nothing else there.
+COMPUTING = re.compile(
+    r"calibrant\.(_kernels|forecasts|inference|metrics|kinds\.\w+\.(verdict|components|sample|differences))\b"
+)
 READING = {
     *("Breakdown.metric", "Breakdown.unit", "Breakdown.spec", "Breakdown.signed_bias", "Breakdown.rate_interval"),
     *("Breakdown.n_in", "Breakdown.n_used", "Breakdown.n_dropped", "Breakdown.per_bin", "GCE.unit", "GCE.spec"),
@@ -42,7 +46,7 @@ READING = {
     *("BiasByBin.significant", "BiasByBin.tce", "BiasByBin.biased_share", "BiasByBin.mean_absolute"),
     *("BiasByBin.reliability", "Coverage.mean_absolute", "MSEDecomposition.mse"),
     *("CorpDecomposition.brier", "BiasByBin.cells", "Coverage.cells"),
-    *("cells_per_bin", "ClassDecision.direction"),
+    *("cells_per_bin", "ClassDecision.direction", "ClassProportion.is_shown", "ClassProportion.side"),
     *("holm", "benjamini_hochberg", "_check_pvalues", "rows_to_decide"),  # arithmetic with stored p-values and bounds
 }
 
@@ -59,21 +63,12 @@ def make_results():
     p = rng.random(n)
     y = (rng.random(n) < p**1.3).astype(int)
     group = rng.choice(["a", "b", "c"], n)
-    x = rng.normal(size=n)
-    z = x + rng.normal(size=n)
     fast = {"n_resamples": 29, "progress": False}
-    proba = rng.dirichlet([1, 2, 3], n)
-    label = np.array(["a", "b", "c"])[(proba.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 2)]
-    chosen = np.array(["a", "b", "c"])[proba.argmax(axis=1)]
-    return {
-        "binary": cb.evaluate(y, p, by=group, **fast),
+    samples = {kind: draw(kind, n) for kind in KINDS}
+    return {kind: cb.evaluate(s.y, s.make(s.wrong), by=group, **fast) for kind, s in samples.items()} | {
         "binary, absolute margin": cb.evaluate(y, p, margin=cb.AbsoluteMargin(0.05), metrics=["brier"], **fast),
         "binary, weights": cb.evaluate(y, p, sample_weight=rng.random(n), **fast),
         "binary, few rows": cb.evaluate(y[:80], p[:80], confidence_level=0.8, **fast),
-        "point": cb.evaluate(z, cb.Point(x), by=group, **fast),
-        "distribution": cb.evaluate(z, cb.regression.Gaussian(x, np.full(n, 1.5)), by=group, **fast),
-        "multiclass": cb.evaluate(label, proba, classes=["a", "b", "c"], by=group, **fast),
-        "labels": cb.evaluate(label, cb.Labels(chosen), by=group, **fast),
         "comparison": cb.compare(y, {"power": p**1.3, "plain": p, "square": p**2}, **fast),
     }
 
@@ -129,7 +124,7 @@ def calls_that_compute(function, *arguments):
 
     def record(frame, event, _):
         module = frame.f_globals.get("__name__", "")
-        if event == "call" and module.startswith(COMPUTING):
+        if event == "call" and COMPUTING.match(module):
             name = frame.f_code.co_qualname.partition(".<locals>")[0]
             if name not in READING and not name.endswith((".to_dict", ".__len__", "__create_fn__")):
                 found[f"{module}.{name}"] += 1
@@ -161,6 +156,13 @@ def test_the_recorder_of_calls_sees_metrics_intervals_and_tests():
         "metrics.significance.clopper_pearson",
     ):
         assert f"calibrant.{name}" in seen
+
+
+@each_kind
+def test_the_recorder_of_calls_sees_the_verdict_of_each_kind(kind):
+    y, right, _, make = draw(kind, 200)
+    seen = calls_that_compute(lambda: cb.evaluate(y, make(right), n_resamples=19, progress=False))
+    assert any(name.startswith(f"calibrant.kinds.{kind}.verdict.") for name in seen)
 
 
 @pytest.mark.parametrize("name", ["binary", "binary, weights", "binary, few rows"])

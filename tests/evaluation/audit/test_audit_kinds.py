@@ -6,6 +6,8 @@ import pytest
 from scipy.special import expit
 
 import calibrant as cb
+from calibrant.kinds.base import kind_of
+from tests.kinds.cases import AUDITED, KINDS, draw
 
 
 def features(n, seed=0):
@@ -20,19 +22,22 @@ def forecasts(kind, n=8_000, seed=0):
     if kind == "point":
         prediction = rng.normal(size=n)
         return prediction + 0.8 * off + rng.normal(size=n), cb.Point(prediction), frame
-    if kind == "multiclass":
+    if kind in ("multiclass", "ordinal"):
         proba = rng.dirichlet([1, 1, 1], n)
         y = (proba.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
         wrong = off & (rng.random(n) < 0.4)
+        if kind == "ordinal":
+            return np.where(wrong, 2, y), cb.Ordinal(proba), frame
         return np.where(wrong, (y + 1) % 3, y), proba, frame
+    assert kind == "binary", f"a case of {kind} is missing"
     logit = rng.normal(-1, 1, n)
     return rng.random(n) < expit(logit + 0.9 * off), expit(logit), frame
 
 
-KINDS = ["binary", "multiclass", "point"]
+each_audited = pytest.mark.parametrize("kind", AUDITED)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_audited
 def test_a_planted_segment_is_found_for_each_kind(kind):
     found = cb.audit(*forecasts(kind))
     best = found.segments[0]
@@ -40,7 +45,7 @@ def test_a_planted_segment_is_found_for_each_kind(kind):
     assert "region = 'south'" in best.rule
     assert "age >= 6" in best.rule
     assert best.direction == ("overestimates" if kind == "multiclass" else "underestimates")
-    error = "mean_error" if kind == "point" else "log_odds_error"
+    error = kind_of(kind).audit.AUDIT.terms.error
     assert list(found.to_frame())[:7] == ["rule", "n_rows", "predicted", "observed", error, "low", "high"]
     assert found.to_dict()["segments"][0][error] == best.error
     assert best.low < best.error < best.high
@@ -69,7 +74,7 @@ def test_a_predicted_label_can_be_a_condition():
     assert same.segments[0].rule.startswith("predicted label = 2")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_audited
 def test_equal_weights_change_nothing_but_degrees_of_freedom(kind):
     y, forecast, frame = forecasts(kind)
     plain = cb.audit(y, forecast, frame, n_resamples=0)
@@ -79,7 +84,7 @@ def test_equal_weights_change_nothing_but_degrees_of_freedom(kind):
     assert weighted.segments[0].predicted == pytest.approx(plain.segments[0].predicted)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_audited
 def test_frequencies_count_rows(kind):
     y, forecast, frame = forecasts(kind, 4_000)
     found = cb.audit(y, forecast, frame, frequency=np.full(4_000, 2), n_resamples=0)
@@ -88,11 +93,11 @@ def test_frequencies_count_rows(kind):
     assert found.segments[0].pvalue < cb.audit(y, forecast, frame, n_resamples=0).segments[0].pvalue
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_audited
 def test_clusters_that_repeat_rows_add_no_evidence(kind):
     y, forecast, frame = forecasts(kind, 2_000)
     again = np.repeat(np.arange(2_000), 5)
-    repeated = cb.Point(forecast.y_pred[again]) if kind == "point" else forecast[again]
+    repeated = forecast[again]
     own = cb.audit(y, forecast, frame, n_resamples=0)
     clustered = cb.audit(y[again], repeated, frame.iloc[again], cluster=again, n_resamples=0)
     naive = cb.audit(y[again], repeated, frame.iloc[again], n_resamples=0)
@@ -101,7 +106,7 @@ def test_clusters_that_repeat_rows_add_no_evidence(kind):
     assert clustered > 1.6 * own  # other halves of the rows
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_audited
 def test_missing_values_are_dropped_and_counted(kind):
     y, forecast, frame = forecasts(kind, 3_000)
     y = np.asarray(y, dtype=float)
@@ -113,20 +118,21 @@ def test_missing_values_are_dropped_and_counted(kind):
     assert [note.count for note in found.notes if note.code == "missing"] == [300]
 
 
-@pytest.mark.parametrize(
-    ("forecast", "words"),
-    [
-        (cb.Labels([0, 1] * 50), "class probabilities"),
-        (cb.Gaussian(np.zeros(100), np.ones(100)), r"cb\.Point"),
-        ({"a": np.full(100, 0.5)}, "one model"),
-    ],
-)
-def test_forecasts_without_residuals_are_refused(forecast, words):
-    with pytest.raises(cb.InputError, match=words):
-        cb.audit([0, 1] * 50, forecast, {"x": np.arange(100)})
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in AUDITED])
+def test_forecasts_without_residuals_are_refused(kind):
+    y, right, _, make = draw(kind, 100)
+    kinds = " or ".join(map(repr, AUDITED))
+    with pytest.raises(cb.InputError, match=f"forecast must be of kind {kinds}; got the kind '{kind}'") as caught:
+        cb.audit(y, make(right), {"x": np.arange(100)})
+    assert kind_of(kind).audit.NOT_AUDITED in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["multiclass", "point"])
+def test_several_models_are_refused():
+    with pytest.raises(cb.InputError, match="one model"):
+        cb.audit([0, 1] * 50, {"a": np.full(100, 0.5)}, {"x": np.arange(100)})
+
+
+@pytest.mark.parametrize("kind", [kind for kind in AUDITED if kind != "binary"])
 def test_options_of_other_kinds_are_refused(kind):
     y, forecast, frame = forecasts(kind, 500)
     with pytest.raises(cb.InputError, match="pos_label"):

@@ -13,7 +13,7 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
 from calibrant.evaluation.audit.features import COARSE_CODES, FeatureCodes, count_feature
 from calibrant.evaluation.audit.residual_blocks import AuditRows
-from calibrant.kinds.base import Kind, forecast_kind, kind_of
+from calibrant.kinds.base import KINDS, Kind, forecast_kind, kind_of
 from calibrant.kinds.residuals import AuditedForecasts
 from calibrant.tables.rows import Rows, several_columns
 from calibrant.tables.score_table import ScoreTable
@@ -26,11 +26,8 @@ def audited_kind(name: str) -> Kind:
     kind = kind_of(name)
     hint = getattr(kind.audit, "NOT_AUDITED", None)
     if hint is not None:
-        raise InputError(
-            Argument("forecast")
-            + f" must be scores of an event, class probabilities (n, K) or cb.Point; got the kind {name!r}.",
-            hint=hint,
-        )
+        kinds = " or ".join(repr(name) for name, each in KINDS.items() if hasattr(each.audit, "AUDIT"))
+        raise InputError(Argument("forecast") + f" must be of kind {kinds}; got the kind {name!r}.", hint=hint)
     return kind
 
 
