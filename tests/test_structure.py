@@ -4,6 +4,7 @@ Limits are numbers of the present code. Lower them whenever the code allows it; 
 """
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -11,18 +12,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import calibrant
 from calibrant.kinds import base
+from tests.kinds import cases
 
 PACKAGE = Path(calibrant.__file__).parent
 ROOT_MODULES = {"__init__", "__main__", "versions"}
 
 # Names of kinds outside of their folders.
-MAX_COMPARED = 7  # in comparisons
-MAX_NAMED = 10  # in comparisons, keys of dicts, entries of tuples, lists and sets, and constants
+MAX_COMPARED = 1  # in comparisons
+MAX_NAMED = 1  # in comparisons, keys of dicts, entries of tuples, lists and sets, and constants
 KINDS = {"binary", "multiclass", "labels", "point", "distribution", *base.KINDS}
 # These words have other meanings too: columns, options, coordinates. As a key or an entry they are the name of a kind
 # only beside the name of another kind.
@@ -43,10 +46,13 @@ MAX_LOADED = {
     "cb.evaluate(y, p, n_resamples=19)": 78,
     "cb.evaluate(y, p, n_resamples=19).to_html()": 102,
 }
-MAX_DEPTH = 16  # of calls within calibrant during an evaluation
+# Of calls within calibrant during an evaluation.
+MAX_DEPTH = {"binary": 16, "multiclass": 18, "ordinal": 18, "labels": 10, "point": 12, "distribution": 12}
+# The kinds that the JSON schemas enumerate.
+ENUMERATED = {"parts": cases.KINDS, "audit": cases.AUDITED, "history": cases.MONITORED, "status": cases.MONITORED}
 
 DATA = """
-import sys, threading
+import sys
 import numpy as np
 import calibrant as cb
 rng = np.random.default_rng(0)
@@ -68,10 +74,10 @@ def look(frame, event, argument):
     if len(calls) > len(deepest):
         deepest[:] = calls
 
-cb.evaluate(y, p, n_resamples=19)  # loads the modules
+cb.evaluate(y, forecast, n_resamples=19)  # loads the modules
 sys.setprofile(look)
 threading.setprofile(look)
-cb.evaluate(y, p, n_resamples=19)
+cb.evaluate(y, forecast, n_resamples=19)
 sys.setprofile(None)
 print("\\n".join(reversed(deepest)))
 """
@@ -194,6 +200,38 @@ def test_a_call_loads_few_modules(call):
     assert len(loaded) <= MAX_LOADED[call], loaded
 
 
-def test_an_evaluation_is_not_deeply_nested():
-    calls = python(DATA + DEPTH).splitlines()
-    assert len(calls) <= MAX_DEPTH, "\n".join(calls)
+@cases.each_kind
+def test_an_evaluation_is_not_deeply_nested(kind):
+    sample = f"""
+import sys, threading
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+import calibrant as cb
+from tests.kinds.cases import draw
+y, right, _, make = draw({kind!r}, 200)
+forecast = make(right)
+"""
+    calls = python(sample + DEPTH).splitlines()
+    assert len(calls) <= MAX_DEPTH[kind], "\n".join(calls)
+
+
+def enumerations(value: Any) -> Iterator[list[str]]:
+    """Yield the lists of kinds in a part of a JSON schema."""
+    if isinstance(value, dict):
+        if "binary" in value.get("enum", ()):
+            yield value["enum"]
+        yield from (found for each in value.values() for found in enumerations(each))
+    elif isinstance(value, list):
+        yield from (found for each in value for found in enumerations(each))
+
+
+def test_json_schemas_enumerate_the_kinds_of_the_registry():
+    """Files of calibrators name their own kind, which is not that of an evaluation."""
+    found = {}
+    for path in sorted((PACKAGE / "json_schemas").glob("*.json")):
+        for kinds in enumerations(json.loads(path.read_text(encoding="utf-8"))):
+            found.setdefault(path.stem.rsplit("-", 1)[0], []).append(tuple(kinds))
+    assert set(found) - {"calibrator"} == set(ENUMERATED)
+    assert {name: set(found[name]) for name in ENUMERATED} == {name: {kinds} for name, kinds in ENUMERATED.items()}
+    schema = json.loads((PACKAGE / "json_schemas" / "evaluation-4.json").read_text(encoding="utf-8"))
+    conditions = [each["if"]["properties"]["kind"]["const"] for each in schema["allOf"]]
+    assert conditions == list(base.KINDS)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.kinds import base
+from calibrant.kinds.base import forecast_kind
 
 for library in ("click", "rich", "duckdb", "pyarrow"):
     pytest.importorskip(library, reason=f"{library} is not installed")
@@ -71,6 +73,13 @@ CASES = {
         "animal",
         lambda c: cb.Ordinal(np.column_stack([c["p_cat"], c["p_ant"], c["p_bee"]]), classes=["cat", "ant", "bee"]),
     ),
+    "ordered class patterns": Case(
+        "-y animal --ordinal-score p_*",
+        "-y animal --ordinal-score sharp_*",
+        "p_*",
+        "animal",
+        lambda c: cb.Ordinal(matrix(c, "p_*"), classes=ANIMALS),
+    ),
     "labels": Case(
         "-y animal --predicted-label fair",
         "-y animal --predicted-label unfair",
@@ -116,7 +125,12 @@ CASES = {
     ),
 }
 # Other spellings of the same columns give the same forecasts, which test_results_equal_those_of_the_library shows.
-KINDS = [kind for kind in CASES if kind not in ("class columns", "digits", "quantile columns")]
+KINDS = [kind for kind in CASES if kind not in ("class columns", "ordered classes", "digits", "quantile columns")]
+
+
+def test_every_kind_of_the_registry_has_a_case(forecasts):
+    """Scores of an event have the other tests of commands."""
+    assert {forecast_kind(None, case.forecast(forecasts)) for case in CASES.values()} == {*base.KINDS} - {"binary"}
 
 
 def kinds_and_files():
@@ -231,6 +245,7 @@ def test_several_models_of_one_kind_are_evaluated(forecasts, call):
     several = {
         "-y price --point right --point high": ["right", "high"],
         "-y animal --class-score p_* --class-score sharp_*": ["p_*", "sharp_*"],
+        "-y animal --ordinal-score p_* --ordinal-score sharp_*": ["p_*", "sharp_*"],
         "-y price --mean right --sd sd --mean high --sd small": ["right", "high"],
         "-y price --quantile q* --quantile narrow*": ["q*", "narrow*"],
         "-y price --sample m_* --sample m_1 --sample m_2": ["samples", "m_*"],
@@ -243,10 +258,21 @@ def test_several_models_of_one_kind_are_evaluated(forecasts, call):
     assert "high: Verdict: miscalibrated" in text
 
 
+@pytest.mark.parametrize("kind", ["class patterns", "ordered class patterns", "labels", "point"])
+def test_models_are_compared_as_by_the_library(forecasts, call, kind):
+    case = CASES[kind]
+    wrong = case.wrong.removeprefix(f"-y {case.outcome} ")
+    given = ("compare", "forecasts.csv", *case.options.split(), *wrong.split(), *FEW, "--cluster", "shop")
+    found = json.loads(call(*given, "--json", "-"))
+    assert found["verdict"].startswith(f"{found['differences'][0]['model']} is worse calibrated than {case.name}")
+    assert next(iter(found["models"].values()))["kind"] == case.evaluate(forecasts).kind
+    assert found["verdict"] in call(*given)
+
+
 def test_the_report_is_written(forecasts, call):
     pytest.importorskip("jinja2", reason="Jinja2 is not installed")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    for kind in ("class patterns", "labels", "point", "gaussian"):
+    for kind in ("class patterns", "ordered class patterns", "labels", "point", "gaussian"):
         case = CASES[kind]
         call("evaluate", "forecasts.csv", *case.options.split(), *FEW, "--html", f"{kind}.html", "--sha256")
         page = Path(f"{kind}.html").read_text()

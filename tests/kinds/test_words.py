@@ -1,7 +1,9 @@
-"""The report of class probabilities and predicted classes: tables and figures of stored results, names escaped."""
+"""Reports: the code that each kind recommends, and the tables and figures of classes, whose names are escaped."""
 
 import re
+import warnings
 from html import escape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,10 @@ from calibrant._support.formatting import format_percent
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
+from calibrant.kinds.base import kind_of
 from calibrant.report.tables import words_of
+from calibrant.results.sentences import directions_text
+from tests.kinds.cases import draw, each_kind
 
 NAMES = ["<script>window.pwned=1</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }} & $x^2$"]
 
@@ -92,3 +97,69 @@ def test_long_tables_of_classes_are_cut():
     (table,) = words_of(result).tables(result, "m0")
     assert table.heading == "Classes: the 50 most significant of 60"
     assert len(table.cells) == 51
+
+
+def recommended(kind):
+    """Return the recommendations for samples of a kind that deviate in several ways, by their code."""
+    rng = np.random.default_rng(0)
+    y, right, wrong, make = draw(kind, 4_000)
+    samples = [(y[:60], make(wrong[:60])), (y, make(wrong))]
+    if kind == "binary":
+        samples.append((rng.random(4_000) < right + 0.1 * np.cos(8 * np.pi * right), right))
+    if kind == "multiclass":
+        samples += [(np.where(rng.random(n) < 0.3, 0, y[:n]), right[:n]) for n in (400, 4_000)]
+    if kind == "point":
+        samples.append((y + 0.5 * (right - right.mean()) ** 2 - 0.5 * right.var(), make(right)))
+    if kind == "distribution":
+        samples.append((y, cb.Quantiles([0.1, 0.5, 0.9], right[:, None] + [-0.5, 0.0, 0.5])))
+    words, found = kind_of(kind).words.WORDS, {}
+    for outcomes, forecast in samples:
+        result = cb.evaluate(outcomes, forecast, n_resamples=19)
+        action = words.recalibrate(result, "rows.csv")
+        found[action.code] = action.lead, outcomes, forecast
+    return found
+
+
+CALIBRATORS = {
+    "binary": ["platt", "beta", "isotonic"],
+    "multiclass": ["vector", "softmax_temperature", "dirichlet"],
+    "ordinal": ["vector"],
+    "labels": [],
+    "point": ["linear", "isotonic"],
+    "distribution": ["pit", "quantile"],
+}
+
+
+@each_kind
+def test_the_recommended_code_runs_without_warnings(kind):
+    found = recommended(kind)
+    leads = {lead for lead, *_ in found.values()}
+    assert leads >= {f"Recalibrate with {name}." for name in CALIBRATORS[kind]}
+    proba = draw("multiclass", 4_000).right
+    for code, (_, y, forecast) in found.items():
+        line = code.partition("\n")[0]
+        assert line.startswith("cb.")
+        names = dict.fromkeys(("scores", "predictions", "probabilities"), getattr(forecast, "y_pred", forecast))
+        if kind in ("labels", "ordinal"):
+            names["probabilities"] = proba[: len(y)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fitted = eval(line, {"cb": cb, "outcomes": y, "labels": y, "forecasts": forecast, **names})
+        assert hasattr(fitted, "fit")
+
+
+def test_a_direction_without_words_is_stated_as_it_is():
+    e = SimpleNamespace(direction="overestimates, local, late", details=SimpleNamespace(directions={}))
+    assert directions_text(e) == "overestimates and late"
+    e.details.directions = {"late": "is too late"}
+    assert directions_text(e) == "overestimates and is too late"
+    e.direction = "local"
+    assert directions_text(e) == ""
+
+
+@each_kind
+def test_the_directions_of_each_kind_have_words(kind):
+    y, _, wrong, make = draw(kind)
+    result = cb.evaluate(y, make(wrong), n_resamples=19)
+    assert result.verdict == "miscalibrated"
+    assert all(each in directions_text(result) for each in result.direction.split(", "))

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 import calibrant as cb
 from calibrant import plots
 from calibrant._support.errors import InputError
+from tests.kinds.cases import draw, each_kind
 from tests.visual.layout import unreadable
 
 FAST = {"n_resamples": 19, "progress": False}
@@ -143,8 +144,21 @@ def test_displays_of_classes_refuse_other_kinds():
     binary = cb.evaluate([0, 1] * 50, np.linspace(0.1, 0.9, 100), **FAST)
     with pytest.raises(InputError, match=r"must be of kind 'multiclass'; got 'binary'"):
         plots.ClasswiseDisplay.from_evaluation(binary)
-    with pytest.raises(InputError, match=r"must be of kind 'multiclass' or 'labels'; got 'binary'"):
+    with pytest.raises(InputError, match=r"must be of kind 'multiclass' or 'ordinal' or 'labels'; got 'binary'"):
         plots.ProportionDisplay.from_evaluation(binary)
+
+
+@each_kind
+def test_diagrams_of_classes_in_the_figure_of_a_kind_can_be_drawn_alone(kind):
+    y, _, wrong, make = draw(kind, 300)
+    result = cb.evaluate(y, make(wrong), **FAST)
+    drawn = result.plot(fig=page())
+    for panel, display in ((drawn.proportions, plots.ProportionDisplay), (drawn.classes, plots.ClasswiseDisplay)):
+        if panel is None:
+            with pytest.raises(InputError, match=f"evaluation must be of kind .*; got '{kind}'"):
+                display.from_evaluation(result)
+        else:
+            assert display.from_evaluation(result, fig=page()).data().equals(panel.data())
 
 
 def test_classes_that_print_alike_are_told_apart():

@@ -110,7 +110,8 @@ class EqualWidth:
         # b / B, not linspace: linspace(0, 1, 11)[3] > 0.3, so 0.3 would miss its bin.
         edges = low + (high - low) * np.arange(self.n_bins + 1) / self.n_bins
         edges[-1] = high
-        return _between(table, edges, self.closed)
+        last = np.nextafter(edges[1:-1], -np.inf) if self.closed == "left" else edges[1:-1]
+        return table.cut_after(last, edges=edges)
 
     def row_edges(self) -> Floats:
         """Return the edges of bins of probabilities that are closed on the left, from -inf to inf.
@@ -327,13 +328,7 @@ class Edges:
                 argument="edges",
                 value=value,
             )
-        return _between(table, edges, "left")
-
-
-def _between(table: Binnable[Cut_co], edges: Floats, closed: str) -> Cut_co:
-    """Return bins between nominal edges, each closed on one side, the outermost on both."""
-    inner = edges[1:-1]
-    return table.cut_after(np.nextafter(inner, -np.inf) if closed == "left" else inner, edges=edges)
+        return table.cut_after(np.nextafter(edges[1:-1], -np.inf), edges=edges)
 
 
 @dataclass(frozen=True)

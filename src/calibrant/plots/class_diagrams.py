@@ -327,7 +327,8 @@ class ProportionDisplay(ClassDisplay):
     """Predicted and observed share of each class, the most significant class first, at most 20 classes.
 
     The left panel has two points per class: its predicted share (hollow) and its observed share (filled). For class
-    probabilities the predicted share is the mean probability. The right panel shows the difference of the shares with
+    probabilities the predicted share is the mean probability; of ordered classes the shares are those of outcomes at or
+    below each class. The right panel shows the difference of the shares with
     its confidence interval for predicted classes, and the log-odds error of each class with its confidence interval for
     class probabilities. Orange points are significant (adjusted by Holm).
 

@@ -1,8 +1,8 @@
 """`Details`: what an evaluation of one kind of forecast adds to the results of all kinds."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrant.results import sentences
 from calibrant.results.uncertainty import Estimate
@@ -21,10 +21,13 @@ class Details(ABC):
         Slope and intercepts, where they are defined.
     other_tests : tuple of TestResult
         Tests that do not decide the verdict.
+    directions : mapping
+        Directions that only this kind has, as predicates: ``{"too late": "is too late"}``.
     """
 
     coefficients: tuple[Estimate, ...] = ()
     other_tests: tuple[TestResult, ...] = ()
+    directions: ClassVar[Mapping[str, str]] = {}
 
     def headline(self, e: "Evaluation") -> str:
         """Return the verdict in one line."""

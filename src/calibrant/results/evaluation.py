@@ -158,27 +158,27 @@ class Evaluation(PrintedResult):
 
     @property
     def log_odds_error(self) -> Interval:
-        """The log-odds error with its confidence interval; for binary and multiclass probabilities."""
+        """The log-odds error with its confidence interval; for probabilities of events and of classes."""
         found: Interval | None = getattr(self.details, "log_odds_error", None)
         if found is None:
-            raise self._undefined("log_odds_error", "'binary' or 'multiclass'", " Use .equivalence.")
+            raise self._undefined("log_odds_error", "that of probabilities", " Use .equivalence.")
         return found
 
     @property
     def mean_score(self) -> float:
         """Mean score of all rows; for binary probabilities."""
-        if self.kind != "binary":
-            raise self._undefined("mean_score", "'binary'")
-        table: Any = self.table
-        return mean_score(table)
+        return mean_score(self._scores("mean_score"))
 
     @property
     def event_rate(self) -> float:
         """Event rate of all rows; for binary probabilities."""
-        if self.kind != "binary":
-            raise self._undefined("event_rate", "'binary'")
-        table: Any = self.table
-        return float(table.prevalence)
+        return float(self._scores("event_rate").prevalence)
+
+    def _scores(self, name: str) -> Any:
+        """Return the table of scores of one event, whose attribute was asked for."""
+        if not hasattr(self.table, "prevalence"):
+            raise self._undefined(name, "'binary'")
+        return self.table
 
     def _undefined(self, name: str, kinds: str, hint: str = "") -> AttributeError:
         return AttributeError(f"kind must be {kinds} for {name}; got {self.kind!r}.{hint}")

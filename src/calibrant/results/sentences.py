@@ -9,12 +9,8 @@ from calibrant.results.uncertainty import Estimate
 
 # From worst to best: the order of groups in tables.
 VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
-_DIRECTIONS = {
-    "overestimates": "overestimates",
-    "underestimates": "underestimates",
-    "overconfident": "is overconfident",
-    "underconfident": "is underconfident",
-}
+# Directions as predicates; others are stated as they are.
+_DIRECTIONS = {"overconfident": "is overconfident", "underconfident": "is underconfident"}
 
 
 def severity(verdict: str) -> int:
@@ -54,8 +50,12 @@ def groups_are_worse(e: Any) -> bool:
 
 
 def directions_text(e: Any) -> str:
-    """Return the significant directions as a predicate: "overestimates and is overconfident"; '' if there is none."""
-    return " and ".join(_DIRECTIONS[each] for each in e.direction.split(", ") if each in _DIRECTIONS)
+    """Return the significant directions as a predicate: "overestimates and is overconfident"; '' if there is none.
+
+    A kind of forecast has the words of further directions in the `directions` of its details.
+    """
+    words = {**_DIRECTIONS, **e.details.directions}
+    return " and ".join(words.get(each, each) for each in e.direction.split(", ") if each not in ("", "local"))
 
 
 def omnibus_text(e: Any) -> str:

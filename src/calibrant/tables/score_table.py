@@ -356,7 +356,7 @@ class ScoreTable:
         return self.score, self.n, self.k
 
     def cut_after(self, last: Floats, *, edges: Floats | None = None) -> "Partition":
-        """Return bins that end with these scores; see `Partition.from_last`.
+        """Return bins that end with these scores; the last bin ends with the table.
 
         Parameters
         ----------
@@ -369,7 +369,7 @@ class ScoreTable:
         -------
         Partition
         """
-        return Partition.from_last(self, last, edges=edges)
+        return Partition.from_cuts(self, np.searchsorted(self.score, last, side="right"), edges=edges)
 
     def with_notes(self, notes: tuple[Note, ...]) -> "ScoreTable":
         """Return the same table with further notes.
@@ -841,25 +841,6 @@ class Partition:
         occupied = np.flatnonzero(sizes)
         nominal = None if edges is None else (edges[occupied], edges[occupied + 1])
         return cls(table, bounds[occupied], bounds.size - 1 - occupied.size, nominal)
-
-    @classmethod
-    def from_last(cls, table: ScoreTable, last: Floats, *, edges: Floats | None = None) -> "Partition":
-        """Return bins that end with given scores; the last bin ends with the table.
-
-        Parameters
-        ----------
-        table : ScoreTable
-            Table to divide.
-        last : array
-            The last score of each bin but the last one; they must not decrease.
-        edges : array, optional
-            Nominal edges, one more than bins.
-
-        Returns
-        -------
-        Partition
-        """
-        return cls.from_cuts(table, np.searchsorted(table.score, last, side="right"), edges=edges)
 
     @classmethod
     def from_labels(cls, table: ScoreTable, labels: object) -> "Partition":

@@ -17,7 +17,7 @@ from calibrant.inference.resampling import ReplicateValues, Sample, largest_unse
 from calibrant.inference.table_replicates import TableReplicates, WeightedRows, weighted_values
 from calibrant.kinds.grouped_sample import GroupedSample, with_enough_clusters
 from calibrant.metrics.metric import Metric, declared
-from calibrant.metrics.multiclass import ClassEvent, Events
+from calibrant.metrics.multiclass import ClassEvent
 from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable
@@ -179,6 +179,14 @@ class MulticlassReplicates:
         self.table = table
         self.cluster = cluster
         self.n_draws: int = len(table) if cluster is None else int(cluster.max()) + 1
+        positions: dict[Any, list[int]] = {}  # of the metrics that are read from the tables of each set of events
+        for i, metric in enumerate(metrics):
+            positions.setdefault(getattr(metric, "events", None), []).append(i)
+        self._others: list[tuple[int, Any]] = [(i, metrics[i].measure(table)) for i in positions.pop(None, [])]
+        self._by_events: list[tuple[list[int], list[_Event]]] = [
+            (which, [_Event(table, cluster, event, [metrics[i] for i in which]) for event in events(table)])
+            for events, which in positions.items()
+        ]
 
     @staticmethod
     def can_hold(table: ClassTable) -> bool:
@@ -231,25 +239,6 @@ class MulticlassReplicates:
         for i, measure in self._others:
             values[:, i] = [one(measure, replicate) for replicate in range(streams.count)]
         return values
-
-    @cached_property
-    def _by_events(self) -> "list[tuple[list[int], list[_Event]]]":
-        """For each set of events the positions of the metrics that are read from their tables, and the events."""
-        positions: dict[Any, list[int]] = {}
-        for i, metric in enumerate(self.metrics):
-            events = getattr(metric, "events", None)
-            if events is not None:
-                positions.setdefault(events, []).append(i)
-        return [(which, self._events(events, which)) for events, which in positions.items()]
-
-    def _events(self, events: "Events", which: Sequence[int]) -> "list[_Event]":
-        metrics = [self.metrics[i] for i in which]
-        return [_Event(self.table, self.cluster, event, metrics) for event in events(self.table)]
-
-    @cached_property
-    def _others(self) -> list[tuple[int, Any]]:
-        known = {i for which, _ in self._by_events for i in which}
-        return [(i, metric.measure(self.table)) for i, metric in enumerate(self.metrics) if i not in known]
 
 
 class _Event:

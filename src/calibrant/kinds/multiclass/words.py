@@ -43,7 +43,8 @@ class MulticlassWords(Words):
             name, method = "Dirichlet", "dirichlet"
         parts = details.decompositions["corp"]
         gain = gain_text("Brier score", parts["mcb"] - parts["dsc"] + parts["unc"], parts["mcb"])
-        return Action(f"Recalibrate with {method}.", f"{gain} {FRESH_ROWS}", f"cb.{name}().fit(probabilities, labels)")
+        code = f"cb.calibrators.{name}().fit(probabilities, labels)"
+        return Action(f"Recalibrate with {method}.", f"{gain} {FRESH_ROWS}", code)
 
     def meaning(self, e: Evaluation) -> list[str]:
         """Return sentences about bins of the highest probability of a row."""

@@ -20,16 +20,16 @@ class OrdinalFigures(Figures):
 
     def height(self, e: Evaluation) -> float | None:
         """Return the height of the panels."""
-        return max(4.4, 0.4 + shares(e).height())
+        return max(4.4, 0.4 + proportions(e).height())
 
     def draw_panels(self, e: Evaluation, figure: Any, grid: Any) -> dict[str, Any]:
         """Draw the reliability of the cumulative probabilities, and the shares of outcomes at or below each class."""
         reliability = _reliability(e, figure.add_subfigure(grid[0, 0]))
-        return {"reliability": reliability, "proportions": shares(e).plot(ax=figure.add_subplot(grid[0, 1]))}
+        return {"reliability": reliability, "proportions": proportions(e).plot(ax=figure.add_subplot(grid[0, 1]))}
 
     def draw_models(self, c: Comparison, figure: Any, grid: Any, height: float) -> ComparedModels:
         """Draw the shares of each model."""
-        return draw_each_model(c, shares, figure, grid, height)
+        return draw_each_model(c, proportions, figure, grid, height)
 
     def lead(self, e: Evaluation) -> Drawing:
         """Return the figure of the first screen of a report: the reliability diagram of all thresholds."""
@@ -37,7 +37,7 @@ class OrdinalFigures(Figures):
 
     def further(self, e: Evaluation) -> dict[str, list[Drawing]]:
         """Return the shares of outcomes at or below each class, beside the table of thresholds."""
-        display = shares(e)
+        display = proportions(e)
         return {"bins": [on_page("proportions", display, max(3.0, display.height()))]}
 
     def all_models(self, models: Mapping[str, Evaluation]) -> Drawing | None:
@@ -64,7 +64,7 @@ def _reliability(e: Evaluation, fig: Any) -> ReliabilityDisplay:
     return display
 
 
-def shares(e: Evaluation) -> ProportionDisplay:
+def proportions(e: Evaluation) -> ProportionDisplay:
     """Return the shares of outcomes at or below each class with their log-odds errors, not yet drawn."""
     details: Any = e.details
     estimates = [(t.observed, t.log_odds_error, t.low, t.high) for t in details.thresholds]
