@@ -224,6 +224,33 @@ def enumerations(value: Any) -> Iterator[list[str]]:
         yield from (found for each in value for found in enumerations(each))
 
 
+@pytest.mark.parametrize("function", [calibrant.evaluate, calibrant.compare], ids=["evaluate", "compare"])
+def test_tables_of_docstrings_have_a_row_for_each_kind(function):
+    table = function.__doc__.split("=\n")[2]
+    assert re.findall(r"^    (\w+)", table, re.MULTILINE) == list(base.KINDS)
+
+
+@pytest.mark.parametrize(
+    ("class_", "kinds"), [(calibrant.Evaluation, cases.KINDS), (calibrant.results.Audit, cases.AUDITED)]
+)
+def test_docstrings_of_results_name_each_kind(class_, kinds):
+    text = re.search(r"kind : str\n +(.*)", class_.__doc__)[1]
+    assert tuple(name for name in base.KINDS if name in text) == kinds
+
+
+def test_the_page_and_the_help_of_commands_name_each_kind():
+    pytest.importorskip("click", reason="click is not installed")
+    from calibrant.cli.evaluate import evaluate
+    from calibrant.kinds.forecast_columns import columns_by_kind
+
+    flags = [option.flag for form in columns_by_kind().values() for option in form.options]
+    assert [flag for flag in flags if flag not in evaluate.help] == []
+    page = PACKAGE.parents[1] / "docs" / "command_line.rst"
+    if page.exists():
+        table = page.read_text(encoding="utf-8").split("   * - kind\n")[1].split("\n\n")[0]
+        assert re.findall(r"^   \* - (\w+)", table, re.MULTILINE) == list(base.KINDS)
+
+
 def test_json_schemas_enumerate_the_kinds_of_the_registry():
     """Files of calibrators name their own kind, which is not that of an evaluation."""
     found = {}

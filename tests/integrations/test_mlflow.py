@@ -20,6 +20,7 @@ from calibrant.integrations.mlflow import (
     log_model,
     save_model,
 )
+from tests.kinds.cases import KINDS, draw
 from tools import servers
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -80,16 +81,10 @@ def test_an_evaluation_is_a_run_with_metrics_tags_and_artifacts(tracking, tmp_pa
 
 
 def test_a_comparison_and_each_kind_of_forecast_can_be_logged(tracking):
-    x = RNG.normal(size=300)
-    y = x + RNG.normal(size=300)
-    proba = RNG.dirichlet([1, 1, 1], 300)
-    label = (RNG.random(300)[:, None] > np.cumsum(proba, axis=1)).sum(axis=1)
-    results = {
-        "compared": cb.compare(Y, {"old": P, "new": P**1.5}, n_resamples=99),
-        "distribution": cb.evaluate(y, cb.Gaussian(x, np.ones(300)), n_resamples=39),
-        "multiclass": cb.evaluate(label, proba, n_resamples=39),
-        "labels": cb.evaluate(label, cb.Labels(proba.argmax(axis=1)), n_resamples=39),
-    }
+    results = {"compared": cb.compare(Y, {"old": P, "new": P**1.5}, n_resamples=99)}
+    for kind in KINDS:
+        y, right, _, make = draw(kind, 300)
+        results[kind] = cb.evaluate(y, make(right), n_resamples=39)
     with mlflow.start_run() as run:
         for name, result in results.items():
             log_evaluation(result, name=name, step=2)

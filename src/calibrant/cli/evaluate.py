@@ -28,8 +28,8 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
     """Evaluate the calibration of the forecasts in FILES.
 
     The option that names the forecast states its kind: --score the probability of an event, --class-score those of
-    several classes, --predicted-label classes, --point numbers, and --mean with --sd, --quantile or --sample
-    distributions of numbers.
+    several classes, --ordinal-score those of ordered classes, --predicted-label classes, --point numbers, and --mean
+    with --sd, --quantile or --sample distributions of numbers.
 
     Metrics with confidence intervals and null ranges, tests, and a verdict: calibrated, negligible (significant, but
     shown to lie within the margin), miscalibrated (with its direction), or inconclusive.
@@ -90,7 +90,8 @@ def compare(cluster: str | None, html: str | None, json_file: str | None, force:
     """Compare the calibration of several forecasts in FILES on the same rows.
 
     The forecasts are of one kind; the first is the baseline. Scores of an event are compared by their squared log-odds
-    errors. Each pattern of --class-score, --quantile or --sample names one model.
+    errors. Each pattern of --class-score, --ordinal-score, --quantile or --sample names
+    one model.
 
     \b
       calibrant compare scores.parquet --label outcome --score old --score new

@@ -173,7 +173,7 @@ _resampling_options = add_options(
     click.option(
         *("--resamples", "n_resamples"),
         type=int,
-        show_default="499 for scores of one event, 199 for other kinds",
+        show_default="499 for scores of one event, 0 for predicted labels, 199 for other kinds",
         help="Number of bootstrap and null replicates.",
     ),
     click.option(

@@ -46,6 +46,8 @@ def compare(
                    must confirm it
     multiclass     squared class-wise log-odds errors; squared gaps       Brier score, log loss
                    must confirm it, those of the top label not object
+    ordinal        squared log-odds errors of the cumulative              ranked probability score (RPS), log loss
+                   probabilities; squared gaps must confirm it
     labels         squared differences between predicted and actual       accuracy
                    proportions of the classes
     point          squared bias by bin of the prediction                  mean squared and mean absolute error
@@ -95,6 +97,9 @@ def compare(
     direction; the p-value is the larger one. No difference is shown if the squared gaps of the highest probability (the
     top label) differ significantly in the other direction. They need not confirm it: if few classes are miscalibrated,
     the highest probability hardly is.
+
+    Ordinal: log-odds errors and squared gaps over the bins of all cumulative probabilities must differ significantly in
+    the same direction; the p-value is the larger one.
 
     Labels: a model is better calibrated if it predicts the classes in proportions nearer to those of the outcomes.
 

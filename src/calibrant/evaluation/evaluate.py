@@ -58,6 +58,7 @@ def evaluate(
     =============  =============  ==================================================================================
     binary         0 and 1        one column of probabilities; or a `ScoreTable`, or a mapping of tables by group
     multiclass     labels         (n, K) class probabilities: an array, or a frame with a column per class
+    ordinal        labels         `Ordinal`: probabilities of ordered classes, a column per class
     labels         labels         `Labels`: predicted classes
     point          numbers        `Point`: predicted means; or a `MeanTable` instead of both
     distribution   numbers        `Gaussian`, `Quantiles`, `Samples`, or a frozen distribution of scipy.stats
@@ -77,9 +78,9 @@ def evaluate(
     costs : cost, mapping or sequence of costs, optional
         Binary: adds the expected calibration cost of each: ``{"fraud": LinearCost(over=1, under=20)}``.
     margin : float or AbsoluteMargin, optional
-        Largest deviation that does not matter. Binary and multiclass: the log-odds error, by default 0.1, which means
-        odds that are right to about 10 %: 2.5 points at a score of 50 %, 0.1 points at 1 %. ``AbsoluteMargin(0.01)``
-        tests ACE of binary scores instead, in probability. Labels: the largest difference of a class proportion, by
+        Largest deviation that does not matter. Probabilities: the log-odds error, by default 0.1, which means odds that
+        are right to about 10 %: 2.5 points at a score of 50 %, 0.1 points at 1 %. ``AbsoluteMargin(0.01)`` tests ACE of
+        binary scores instead, in probability. Labels: the largest difference of a class proportion, by
         default 0.01. Points: the root mean square bias by bin in standard deviations of the outcome, by default 0.05.
         Distributions: the mean absolute coverage error, by default 0.01.
     alpha : float, default=0.05
@@ -87,7 +88,8 @@ def evaluate(
     metrics : list of metrics or mapping of names to metrics, optional
         Replaces the default panel (not for labels). Metrics are objects, their functions, or names in `METRICS`:
         ``["ece", cb.brier]``. They must be of the kind of the forecast; a binary metric of class probabilities is its
-        class-wise mean. The mean error of points and distributions is always shown.
+        class-wise mean, of ordered classes the mean over the cumulative probabilities. The mean error of points and
+        distributions is always shown.
     n_bins, bins
         Binary: `n_bins` is the number of bins of ECE and ACE among the default metrics, by default 10. Points and
         distributions: the bins of the breakdown "bias by bin" and of its test; see `calibrant.regression.bias_by_bin`.
@@ -95,9 +97,9 @@ def evaluate(
     confidence_level : float, default=0.95
         Of intervals and null ranges.
     n_resamples : int, optional
-        Bootstrap and null replicates of the metrics: by default 499 for binary scores, and 199 for other kinds (99 for
-        more than 10,000,000 class probabilities). The verdict needs none. For points and distributions they are those
-        of TCE, whose errors get random signs, or of the given `metrics`; 0 for none.
+        Bootstrap and null replicates of the metrics: by default 499 for binary scores, none for labels, and 199 for
+        other kinds (99 for more than 10,000,000 class probabilities). The verdict needs none. For points and
+        distributions they are those of TCE, whose errors get random signs, or of the given `metrics`; 0 for none.
     random_state : int, Generator or None, default=0
         0, so that the same data get the same numbers.
     cluster : column, optional
@@ -144,8 +146,9 @@ def evaluate(
 
     Multiclass: the omnibus test has calibration in the large over classes, temperature, top-label deviation, and
     class-wise deviations over coarse and fine bins; the log-odds error is the information-weighted mean over classes.
-    Null replicates draw the class of each row from its probabilities. Labels: the omnibus test has the Stuart-Maxwell
-    test and the exact tests of single classes.
+    Null replicates draw the class of each row from its probabilities. Ordinal: the omnibus test has a shift and a slope
+    of all cumulative log-odds, and the test of the cumulative probability of each class. Labels: the omnibus test has
+    the Stuart-Maxwell test and the exact tests of single classes.
 
     Points and distributions: the omnibus test has the components mean error, bias by bins and slope of the outcome on
     the prediction; for distributions also uniformity of the PIT values and coverage (all levels jointly). Forecasts

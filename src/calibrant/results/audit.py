@@ -285,7 +285,7 @@ class Audit(PrintedResult):
         Rows and features searched, rules tested, and the largest number of conditions of a rule.
     alpha, confidence_level : float
     kind : str
-        "binary", "multiclass" (the top label) or "point".
+        binary, multiclass (the top label), ordinal (the mean predicted class) or point.
     terms : ResidualTerms
         How residuals of this kind are described.
     n_explained : int

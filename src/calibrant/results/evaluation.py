@@ -31,7 +31,7 @@ class Evaluation(PrintedResult):
     Attributes
     ----------
     kind : str
-        binary, multiclass, labels, point or distribution.
+        binary, multiclass, ordinal, labels, point or distribution.
     table : ScoreTable, ClassTable, ConfusionTable or MeanTable
         The evaluated rows.
     metrics : mapping of name to MetricResult

@@ -191,8 +191,8 @@ class Deviation(PlainResult):
     Attributes
     ----------
     name, unit : str
-        Binary and multiclass: the log-odds error, or ACE with an absolute margin. Labels: the largest difference of a
-        class proportion. Points: the root mean square of the bias by bin, in standard deviations of the outcome.
+        Probabilities: the log-odds error, or ACE with an absolute margin. Labels: the largest difference of a class
+        proportion. Points: the root mean square of the bias by bin, in standard deviations of the outcome.
         Distributions: the mean absolute difference between the share of outcomes at or below a predicted quantile and
         its level.
     value : float

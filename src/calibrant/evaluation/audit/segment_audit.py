@@ -95,9 +95,10 @@ def audit(
 
     Parameters
     ----------
-    y_true, forecast : column, and scores, class probabilities or `Point`
+    y_true, forecast : column, and scores, class probabilities, `Ordinal` or `Point`
         Outcomes 0 and 1 with scores; labels with class probabilities of shape (n, K), of which the highest of each row
-        is audited (the top label); numbers with ``cb.Point(prediction)``, whose mean error is audited. Or the files of
+        is audited (the top label), or with `Ordinal`, whose mean predicted class is audited; numbers with
+        ``cb.Point(prediction)``, whose mean error is audited. Or the files of
         `scan`, with names of columns in all other arguments.
     features : frame, mapping of names to columns, array of rows and columns, list of columns, or column
         Numbers are cut at eleven quantiles, from 1 % to 99 %, categories used by value (at most thirty, the rarer ones
