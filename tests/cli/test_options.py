@@ -137,13 +137,11 @@ def test_the_default_number_of_bins_is_that_of_ece():
     assert cb.ECE(n_bins=int(shown_default("n_bins"))) == cb.ECE()
 
 
-def test_the_default_numbers_of_resamples_are_shown():
-    y, numbers = [0, 1] * 20, [0.5, 1.5] * 20
-    binary = cb.evaluate(y, [0.4, 0.6] * 20)
-    others = [cb.evaluate(y, [[0.6, 0.4], [0.4, 0.6]] * 20), cb.evaluate(numbers, cb.Point(numbers[::-1]))]
-    shown = [int(number) for number in re.findall("[0-9]+", shown_default("n_resamples"))]
-    assert shown[0] == binary.settings.n_resamples
-    assert {result.settings.n_resamples for result in others} == {shown[1]}
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_default_number_of_resamples_is_shown(kind):
+    shown = {words: int(number) for number, words in re.findall(r"(\d+) for ([\w ]+)", shown_default("n_resamples"))}
+    words = {"binary": "scores of one event", "labels": "predicted labels"}.get(kind, "other kinds")
+    assert kind_of(kind).panel.DEFAULTS.n_resamples == shown[words]
 
 
 def test_each_kind_of_forecast_has_an_option():
