@@ -16,7 +16,7 @@ MAX_LINES = 25  # of a worked diff, without its row in a registry
 # For each worked diff: the new row of the registry, and the contract tests that find it there by name.
 WORKED = {
     "Adding a metric": (
-        '        "amce": "calibration_errors.AMCE",',
+        '    ("calibration_errors", "ece ace mce amce rmsce tce ecc bias oe_ratio debiased_sce"),',
         "amce",
         ("tests/metrics/test_metrics.py", "tests/metrics/test_registry.py", "tests/inference/test_intervals.py"),
     ),
@@ -25,7 +25,11 @@ WORKED = {
         "histogram_binning",
         ("tests/calibrators/test_calibrators.py",),
     ),
-    "Adding a kind of bins": ('    "EqualLogit",', "EqualLogit", ("tests/metrics/test_bins.py",)),
+    "Adding a kind of bins": (
+        '__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualInformation", "EqualLogit", "EqualSize", "EqualWidth"]',
+        "EqualLogit",
+        ("tests/metrics/test_bins.py",),
+    ),
 }
 # An editable install would load the package of this checkout instead of the changed copy.
 RUN = """

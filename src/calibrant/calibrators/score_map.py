@@ -122,7 +122,8 @@ class ScoreMap(PredictsClasses, Calibrator):
         -------
         array of shape (n,)
         """
-        return np.asarray(self.map_(self._read_scores(score)))
+        scores = self._read_scores(score)  # first: it raises where nothing is fitted
+        return np.asarray(self.map_(scores))
 
     def _read_scores(self, score: Column) -> Floats:
         """Read scores of the fitted map's domain, none missing."""
