@@ -14,6 +14,7 @@ _lazy = _LazyNames(
         "calibrators.auto": "AutoCalibrator",
         "calibrators.logit_scaling": "Beta Platt",
         "calibrators.isotonic": "Isotonic",
+        "calibrators.logit_spline": "LogitSpline",
         "calibrators.calibrated_model": "CalibratedModel",
         "calibrators.multicalibrator": "Multicalibrator",
         "calibrators.scorers": "scorers",

@@ -35,6 +35,7 @@ from calibrant.calibrators.calibrated_model import CalibratedModel as Calibrated
 from calibrant.calibrators.isotonic import Isotonic as Isotonic
 from calibrant.calibrators.logit_scaling import Beta as Beta
 from calibrant.calibrators.logit_scaling import Platt as Platt
+from calibrant.calibrators.logit_spline import LogitSpline as LogitSpline
 from calibrant.calibrators.multicalibrator import Multicalibrator as Multicalibrator
 from calibrant.calibrators.scorers import scorers as scorers
 from calibrant.evaluation.audit.segment_audit import audit as audit

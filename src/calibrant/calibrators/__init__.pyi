@@ -12,6 +12,7 @@ from calibrant.calibrators.logit_scaling import Beta as Beta
 from calibrant.calibrators.logit_scaling import Platt as Platt
 from calibrant.calibrators.logit_scaling import PriorShift as PriorShift
 from calibrant.calibrators.logit_scaling import Temperature as Temperature
+from calibrant.calibrators.logit_spline import LogitSpline as LogitSpline
 from calibrant.calibrators.multicalibrator import Multicalibrator as Multicalibrator
 from calibrant.calibrators.multiclass import Cumulative as Cumulative
 from calibrant.calibrators.multiclass import OneVsRest as OneVsRest

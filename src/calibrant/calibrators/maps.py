@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._support.arrays import Floats, Ints, read_only
+from calibrant._support.arrays import Floats, Ints, in_pieces, read_only
 from calibrant._support.errors import Argument, InputError, check_option
 from calibrant._support.logistic import EPS, check_eps, expit, logit
 
@@ -28,6 +28,8 @@ _DOMAINS = ("probability", "real")
 _EVERY = (-math.inf, math.inf)
 _LARGEST = 1e300  # of a coefficient: times the logit of any score it is finite
 _UNIT = (0.0, 1.0)
+_LARGEST_LOG_ODDS = 1e100  # of a curve, so that its line is finite
+_FAR = 1000.0  # times the width of a curve of margins, beyond which it is level
 
 
 class Expression(ABC):
@@ -419,6 +421,16 @@ class Cubic:
         values = np.where(score < self.x[0], self.y[0] + (score - self.x[0]) * self.slope[0], values)
         return np.where(score >= self.x[-1], self.y[-1] + (score - self.x[-1]) * self.slope[-1], values)
 
+    @property
+    def rises(self) -> bool:
+        """Whether no piece and no tangent falls, up to rounding error."""
+        _, c1, c2, c3 = self.coefficients.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lowest = np.clip(np.nan_to_num(-c2 / (3 * c3), nan=0.0), 0.0, 1.0)
+        slopes = np.concatenate([c1 + t * (2 * c2 + t * 3 * c3) for t in (np.zeros(c1.size), lowest, np.ones(c1.size))])
+        tolerance = 1e-12 * float(np.abs([c1, c2, c3]).max())
+        return bool((slopes >= -tolerance).all() and self.slope[0] >= 0 and self.slope[-1] >= 0)
+
     def formula(self, x: Expression) -> Expression:
         def cubic(start: Any, width: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Expression:
             t = (x - start) / width
@@ -428,6 +440,99 @@ class Cubic:
         tangents = [float(self.y[end]) + (x - float(self.x[end])) * float(self.slope[end]) for end in (0, -1)]
         columns = (self.x[:-1], np.diff(self.x), *self.coefficients.T)
         return x.pieces(self.x, columns, cubic, (tangents[0], tangents[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class LogitCubic:
+    """``1 / (1 + exp(-f(z)))`` with f a `Cubic` and z the logit of the score, or the score itself.
+
+    Scores of at most `eps`, and of at least ``1 - eps``, have log-odds apart from the curve: `ends`. `error` and
+    `end_errors` are standard errors of the log-odds. A map of the score itself has no ends.
+
+    >>> map_ = LogitCubic([-1.0, 1.0], [-2.0, 2.0], [2.0, 2.0], [0.1, 0.1], [-9.0, 9.0], [1.0, 1.0])
+    >>> map_(np.array([0.5, 0.75])), map_(np.array([0.0, 1.0])).round(4)
+    (array([0.5, 0.9]), array([1.000e-04, 9.999e-01]))
+    """
+
+    x: Floats
+    y: Floats
+    slope: Floats
+    error: Floats
+    ends: Floats
+    end_errors: Floats
+    on: str = "logit"
+    eps: float = EPS
+    domain: Domain = "probability"
+
+    kind: ClassVar[str] = "logit_cubic"
+    range: ClassVar[tuple[float, float]] = _UNIT
+
+    def __post_init__(self) -> None:
+        _check_points(self, "x", "y", "slope", "error", least=2)
+        check_eps(self.eps)
+        check_option("on", self.on, ("logit", "score"))
+        if self.on == "logit" and self.domain != "probability":
+            raise InputError("A map of logits must have the domain 'probability'; got 'real'.")
+        for name in ("ends", "end_errors"):
+            column = numbers(getattr(self, name), name, f"a {self.kind} map")
+            if column.shape != ((2,) if self.on == "logit" else (0,)):
+                expected = "two numbers" if self.on == "logit" else "no numbers"
+                raise InputError(f"{name} of a {self.kind} map must hold {expected}; got {column.size}.", argument=name)
+            object.__setattr__(self, name, column)
+        with np.errstate(all="ignore"):
+            sizes = np.abs(np.concatenate([self._curve.coefficients.ravel(), self.y, self.ends]))
+        if not (sizes <= _LARGEST_LOG_ODDS).all() or min(self.error.min(), self.end_errors.min(initial=0.0)) < 0:
+            raise InputError(
+                f"The log-odds of a {self.kind} map must be at most {_LARGEST_LOG_ODDS:g} in size between its points, "
+                "and its errors at least 0; they are not."
+            )
+
+    @property
+    def _curve(self) -> Cubic:
+        return Cubic(self.x, self.y, self.slope)
+
+    @property
+    def _reach(self) -> tuple[float, float]:
+        """Limits of scores, beyond which the map is level so that its line does not overflow."""
+        far = _FAR * (float(self.x[-1]) - float(self.x[0]))
+        return float(self.x[0]) - far, float(self.x[-1]) + far
+
+    @property
+    def is_increasing(self) -> bool:
+        if not self.ends.size:
+            return self._curve.rises
+        at_eps = self._curve(logit(np.array([0.0, 1.0]), self.eps))
+        tolerance = 1e-12 * float(np.abs(at_eps).max())
+        in_order = self.ends[0] <= at_eps[0] + tolerance and self.ends[1] >= at_eps[1] - tolerance
+        return bool(self._curve.rises and in_order)
+
+    def log_odds(self, score: Floats) -> Floats:
+        """Return the calibrated log-odds of scores."""
+        if self.on == "score":
+            return self._curve(np.clip(score, *self._reach))
+        values = self._curve(logit(score, self.eps))
+        values[score <= self.eps], values[score >= 1 - self.eps] = self.ends
+        return values
+
+    def standard_error(self, score: Floats) -> Floats:
+        """Return the standard errors of the calibrated log-odds of scores."""
+        if self.on == "score":
+            return np.interp(score, self.x, self.error)
+        values: Floats = np.interp(logit(score, self.eps), self.x, self.error)
+        values[score <= self.eps], values[score >= 1 - self.eps] = self.end_errors
+        return values
+
+    def __call__(self, score: Floats) -> Floats:
+        return expit(in_pieces(self.log_odds, score))
+
+    def formula(self, x: Expression) -> Expression:
+        if self.on == "score":
+            return self._curve.formula(x.normal().clip(*self._reach)).sigmoid()
+        inside = x.clip(self.eps, 1 - self.eps)
+        curve = self._curve.formula(inside.log() - (1 - inside).log())
+        edges = np.array([np.nextafter(self.eps, 1.0), 1 - self.eps])
+        low, high = map(float, self.ends)
+        return x.pieces(edges, [np.zeros(1)], lambda _: curve, (low, high)).sigmoid()
 
 
 @dataclass(frozen=True)
@@ -544,7 +649,19 @@ class QuantileShifts:
 
 MAPS: dict[str, Any] = {
     class_.kind: class_
-    for class_ in (Steps, Segments, Logistic, BetaMap, Odds, Linear, Shifts, Cubic, SinhArcsinh, QuantileShifts)
+    for class_ in (
+        Steps,
+        Segments,
+        Logistic,
+        BetaMap,
+        Odds,
+        Linear,
+        Shifts,
+        Cubic,
+        LogitCubic,
+        SinhArcsinh,
+        QuantileShifts,
+    )
 }
 
 

@@ -8,6 +8,7 @@ from calibrant.calibrators.cost_aware import CAPS, CATS
 from calibrant.calibrators.distribution import DistributionMap, PITRecalibrator, QuantileRecalibrator, VarianceScaling
 from calibrant.calibrators.isotonic import BinningAverage, Isotonic, VennAbers
 from calibrant.calibrators.logit_scaling import Beta, Platt, PriorShift, Temperature
+from calibrant.calibrators.logit_spline import LogitSpline
 from calibrant.calibrators.multiclass import Cumulative, OneVsRest, PairwiseCoupling, ProbabilityMap, Spline
 from calibrant.calibrators.pareto import ParetoRecalibrator
 from calibrant.calibrators.point import (
@@ -23,6 +24,7 @@ from calibrant.calibrators.softmax_scaling import Dirichlet, MatrixScaling, Soft
 # Of scores and of class probabilities: each class has a `kind`.
 CALIBRATORS: dict[str, type[ScoreMap] | type[ProbabilityMap]] = {
     "binning_average": BinningAverage,
+    "logit_spline": LogitSpline,
     "isotonic": Isotonic,
     "platt": Platt,
     "temperature": Temperature,
