@@ -39,6 +39,8 @@ KINDS = {name: made(name) for name, kind in cb.calibrators.CALIBRATORS.items() i
     "isotonic, plain and strict": cb.Isotonic(strict=True, extremes=True),
     "platt on scores": cb.Platt(on="score"),
     "platt without smoothing": cb.Platt(smoothing=False),
+    "logit spline, not monotone": cb.LogitSpline(monotone=False),
+    "logit spline of log-odds": cb.LogitSpline(from_logits=True),
     "beta, am": cb.Beta(parameters="am"),
     "beta, ab": cb.Beta(parameters="ab"),
     "sampling rate": cb.calibrators.PriorShift(sampling_rate=0.3),
@@ -547,6 +549,7 @@ def test_equal_scores_are_noted():
         cb.calibrators.BinningAverage(),
         cb.calibrators.VennAbers(),
         cb.Platt(on="score"),
+        cb.LogitSpline(from_logits=True),
     ],
 )
 def test_margins_are_accepted(rng, cal):
@@ -562,7 +565,8 @@ def test_margins_are_accepted(rng, cal):
 
 
 @pytest.mark.parametrize(
-    "cal", [cb.Platt(), cb.calibrators.Temperature(), cb.Beta(), cb.calibrators.PriorShift(prevalence=0.1)]
+    "cal",
+    [cb.Platt(), cb.calibrators.Temperature(), cb.Beta(), cb.LogitSpline(), cb.calibrators.PriorShift(prevalence=0.1)],
 )
 def test_maps_of_probabilities_refuse_margins(cal):
     with pytest.raises(cb.InputError, match="logits"):
@@ -630,7 +634,7 @@ def test_the_sum_of_weights_plays_the_number_of_rows(name, rng):
 def test_half_weights_count_as_half_the_rows(rng):
     y, p = sample(rng, 400)
     doubled = np.repeat(y, 2), np.repeat(p, 2)
-    for name in ("isotonic", "platt", "venn_abers", "beta"):
+    for name in ("isotonic", "platt", "venn_abers", "beta", "logit_spline"):
         halved = fitted(name, doubled[1], doubled[0], sample_weight=np.full(800, 0.5))
         assert halved(p) == pytest.approx(fitted(name, p, y)(p), abs=1e-9)
 

@@ -33,6 +33,7 @@ def fitted_maps(n=2000):
         cb.Isotonic(strict=True),
         cb.Platt(),
         cb.Beta(),
+        cb.LogitSpline(n_knots=4),
         cb.calibrators.Temperature(),
         cb.calibrators.BinningAverage(),
     )

@@ -37,6 +37,8 @@ MAPS = {
     "platt": cb.Platt().fit(*rows()),
     "temperature": cb.calibrators.Temperature().fit(*rows()),
     "beta": cb.Beta().fit(*rows()),
+    "logit spline": cb.LogitSpline().fit(*rows()),
+    "logit spline, falling": cb.LogitSpline(monotone=False, n_knots=6).fit(1 - rows()[0], rows()[1]),
     "venn-abers": cb.calibrators.VennAbers().fit(*rows()),
     "cats": cb.calibrators.CATS(cb.costs.LinearCost(1, 5), bins=cb.bins.EqualWidth(5, closed="right")).fit(*rows()),
     "caps": cb.calibrators.CAPS(cb.costs.StepCost([(0.05, 1)], under=3)).fit(*rows()),
@@ -49,6 +51,7 @@ MARGINS = {
     "strict isotonic of margins": cb.Isotonic(strict=True).fit(*margins()),
     "binning of margins": cb.calibrators.BinningAverage().fit(*margins()),
     "venn-abers of margins": cb.calibrators.VennAbers().fit(*margins()),
+    "logit spline of margins": cb.LogitSpline(from_logits=True).fit(*margins()),
     "platt of margins": cb.Platt(on="score").fit(*margins()),
 }
 EVERY = MAPS | MARGINS

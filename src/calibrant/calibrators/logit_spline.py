@@ -19,16 +19,18 @@ from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.tables.score_table import ScoreTable
 
-_CELL = 1 / 32  # width in log-odds of the cells that many scores are grouped into
-_MOST_SCORES = 1024  # distinct scores that are not grouped
-_LINE_PRECISIONS = (0.01, 0.1, 1.0, 10.0, 100.0, 1e4)  # of the change of intercept and slope
-_CURVE_PRECISIONS = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e5)  # of the curvature
+_EPS = 2.0**-40  # log-odds of doubles as close to 1 still have four digits
+_CELL = 1 / 16  # width in log-odds of the cells that many scores are grouped into
+_MOST_SCORES = 512  # distinct scores that are not grouped
+_LINE_PRECISIONS = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)  # of the change of intercept and slope
+_CURVE_PRECISIONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e5)  # of the curvature
 _LEAST_GAP = 0.01  # of neighbouring knots, in units of u
 _DECREASE = 1e-7  # of the objective, at which Newton's method ends
 _LEAST_SPREAD = 0.1  # of log-odds, the unit of the slope where all scores are nearly equal
 _END_ROWS = 1.0  # rows that the prior of the levels of 0 and 1 is worth
 _NEGLIGIBLE = 1e-6  # share of the evidence below which precisions are left out
 _FINER = 4  # parts of each interval between knots where a falling curve is made level
+_FARTHEST = 700.0  # log-odds, beyond which an exponential overflows
 _STEPS = 60
 _HALVINGS = 30
 
@@ -50,23 +52,22 @@ class LogitSpline(ScoreMap):
        a, b \sim N(0, 1 / \lambda), \qquad s \sim N, \quad \text{density} \propto \exp\left(-\tfrac{\gamma}{2} \int
        s''(u)^2 \, du\right)
 
-    The data choose the strengths: the maps of all :math:`\lambda` in 0.01, 0.1, 1, 10, 100, 10⁴ and :math:`\gamma` in
-    0.01, 0.1, 1, 10, 100, 10³, 10⁵ are averaged (on the scale of log-odds) by their evidence, the Laplace approximation
-    of the marginal likelihood.
+    The data choose the strengths: the maps of 7 values of :math:`\lambda` from 0.01 to 10⁴ and 11 of :math:`\gamma`
+    from 0.01 to 10⁵ are averaged (on the scale of log-odds) by their evidence, the Laplace approximation of the
+    marginal likelihood.
 
     Parameters
     ----------
     monotone : bool, default=True
-        Where the curve falls, it becomes level: its points are pooled (isotonic regression with the information of the
-        rows around each as weights), and its slopes are limited so that no piece falls. False keeps the curve.
+        Where the curve falls, it becomes level: its points are pooled (isotonic regression of probabilities, weighted
+        by the rows around them), and its slopes are limited so that no piece falls. False keeps the curve.
     n_knots : int, default=16
         Largest number of knots; with fewer distinct scores, each is a knot.
     from_logits : bool, default=False
         False: scores are probabilities. True: scores are log-odds or other margins, any finite numbers, and z is the
         score itself.
-    eps : float, default=2**-24
-        Scores of at most eps count as 0, and those of at least 1 - eps as 1: doubles and single precision numbers
-        cannot tell their log-odds apart.
+    eps : float, default=2**-40
+        Scores of at most eps count as 0, and those of at least 1 - eps as 1.
 
     Attributes
     ----------
@@ -80,14 +81,18 @@ class LogitSpline(ScoreMap):
     Notes
     -----
     The fit needs no cross-validation, and separated classes, one class, ties and few distinct scores need no special
-    treatment: the prior makes the optimum finite. It uses the table of distinct scores; more than 1,024 of them are
-    grouped into cells of 1/32 in log-odds, which changes a fitted probability by less than a hundredth of its standard
+    treatment: the prior makes the optimum finite. It uses the table of distinct scores; more than 512 of them are
+    grouped into cells of 1/16 in log-odds, which changes a fitted probability by less than a fifth of its standard
     error. Beyond the fitted scores the curve goes on as a straight line in log-odds.
+
+    Calibrated log-odds exceed ln(2 (N + 1)) in size, with N rows, only as far as the score itself does: separated
+    classes do not make the map certain.
 
     Scores of exactly 0 and 1 have no log-odds. Their rows do not enter the curve; each of the two has a level of its
     own, :math:`(k + q) / (n + 1)` for k events among n rows, where q is the value of the curve halfway between the end
-    and the nearest fitted score. Without such rows, 0 and 1 have the value of the curve at eps and 1 - eps. If
-    `monotone`, the levels take part in the pooling.
+    and the nearest fitted score. Without such rows, the level is that of a line to the logit of 2⁻²⁴, no steeper than
+    the scores themselves. If `monotone`, levels with rows take part in the pooling, and the curve bends before it
+    passes a level.
 
     `band` returns the uncertainty of the map. Its normal distribution of the log-odds has the variance within and
     between the maps that are averaged.
@@ -118,7 +123,7 @@ class LogitSpline(ScoreMap):
     monotone: bool = True
     n_knots: int = 16
     from_logits: bool = False
-    eps: float = EPS
+    eps: float = _EPS
 
     @property
     def accepts_any_score(self) -> bool:
@@ -155,26 +160,36 @@ class LogitSpline(ScoreMap):
         posterior = _Posterior.fit(rows, self.n_knots)
         curve = _Curve(posterior.points, *posterior.curve(posterior.points))
         levels = [rows.level(end, posterior) for end in (0, 1)]
-        if self.monotone:
-            curve, levels = _without_falls(curve, levels, rows, posterior)
-        points = curve.x, curve.y, curve.slope, np.sqrt(curve.variance)
+        if (self.monotone and _falls(curve, levels)) or (rows.bound(curve) != curve.y).any():
+            curve = _refine(posterior)
+            if self.monotone:
+                curve, levels = _pool(curve, levels, rows)
+            curve = _bound(curve, rows, monotone=self.monotone)
         if self.from_logits:
-            return maps.LogitCubic(*points, np.empty(0), np.empty(0), "score", self.eps, "real")
-        outermost = np.array(rows.outermost)
-        values, errors = maps.Cubic(*points[:3])(outermost), np.sqrt(posterior.curve(outermost)[2])
-        for end, level in enumerate(levels):
-            if level is not None:
-                values[end], errors[end] = level.value, level.error
-        return maps.LogitCubic(*points, values, errors, "logit", self.eps)
+            return maps.LogitCubic(*curve.points, np.empty(0), np.empty(0), "score", self.eps, "real")
+        low = levels[0] or _unseen_level(curve, self.eps)
+        high = levels[1] or _unseen_level(curve.mirrored(), self.eps).mirrored()
+        if self.monotone:
+            low, high = (
+                replace(low, value=min(low.value, float(curve.y[0]))),
+                replace(high, value=max(high.value, float(curve.y[-1]))),
+            )
+            curve = _bend(_bend(curve, low).mirrored(), high.mirrored()).mirrored()
+        ends, end_errors = np.array([low.value, high.value]), np.array([low.error, high.error])
+        return maps.LogitCubic(*curve.points, ends, end_errors, "logit", self.eps)
 
 
 @dataclass(frozen=True)
 class _Level:
-    """The log-odds of scores of exactly 0 or 1, its standard error, and their information (rows times variance)."""
+    """The log-odds of scores of exactly 0 or 1, its standard error, and the number of such rows."""
 
     value: float
     error: float
-    information: float
+    n: float
+
+    def mirrored(self) -> "_Level":
+        """Return the level of the other end, turned by half a turn."""
+        return replace(self, value=-self.value)
 
 
 @dataclass(frozen=True)
@@ -185,6 +200,11 @@ class _Curve:
     y: Floats
     slope: Floats
     variance: Floats
+
+    @property
+    def points(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The fields of the map."""
+        return self.x, self.y, self.slope, np.sqrt(self.variance)
 
     def mirrored(self) -> "_Curve":
         """Return the curve turned by half a turn, so that its last point is the first."""
@@ -200,7 +220,6 @@ class _Rows:
     k: Floats
     ends: tuple[tuple[float, float], tuple[float, float]] = ((0.0, 0.0), (0.0, 0.0))  # (n, k) of 0 and of 1
     halfway: tuple[float, float] = (0.0, 0.0)  # log-odds halfway from the outermost scores to 0 and to 1
-    outermost: tuple[float, float] = (0.0, 0.0)  # log-odds of eps and of 1 - eps
 
     @classmethod
     def of_probabilities(cls, table: ScoreTable, eps: float) -> "_Rows":
@@ -212,8 +231,8 @@ class _Rows:
             reach = math.ceil(-logit(np.array([eps]), eps)[0] / _CELL)
             score, n, k = _merge(score, n, k, np.searchsorted(score, expit(_CELL * np.arange(-reach, reach + 1))))
         low, high = (score[0], score[-1]) if score.size else (0.5, 0.5)
-        places = logit(np.array([low / 2, 1 - (1 - high) / 2, 0.0, 1.0]), eps).tolist()
-        return cls(logit(score, eps), n, k, (zero, one), (places[0], places[1]), (places[2], places[3]))
+        halfway = logit(np.array([low / 2, 1 - (1 - high) / 2]), eps).tolist()
+        return cls(logit(score, eps), n, k, (zero, one), (halfway[0], halfway[1]))
 
     @classmethod
     def of_margins(cls, table: ScoreTable) -> "_Rows":
@@ -222,6 +241,16 @@ class _Rows:
             score, n, k = _merge(score, n, k, np.arange(_MOST_SCORES) * score.size // _MOST_SCORES)
         return cls(score, n, k)
 
+    @property
+    def total(self) -> float:
+        """Number of rows, those with a score of 0 or 1 among them."""
+        return float(self.n.sum()) + self.ends[0][0] + self.ends[1][0]
+
+    def bound(self, curve: _Curve) -> Floats:
+        """Return the log-odds of a curve, no surer than both the scores and what the rows can support."""
+        most = math.log(2 * (self.total + 1))
+        return np.clip(curve.y, np.minimum(curve.x, -most), np.maximum(curve.x, most))
+
     def level(self, end: int, posterior: "_Posterior") -> _Level | None:
         """Return the level of the scores 0 (`end` is 0) or 1, shrunk towards the curve; None without such rows."""
         n, k = self.ends[end]
@@ -229,10 +258,8 @@ class _Rows:
             return None
         prior = float(expit(posterior.curve(np.array([self.halfway[end]]))[0])[0])
         events, others = k + _END_ROWS * prior, n - k + _END_ROWS * (1 - prior)
-        total, tiny = n + _END_ROWS, sys.float_info.min
-        information = max(events * others / total, tiny)
-        value = math.log(max(events, tiny)) - math.log(max(others, tiny))
-        return _Level(value, 1 / math.sqrt(information), information)
+        events, others = max(events, sys.float_info.min), max(others, sys.float_info.min)
+        return _Level(math.log(events) - math.log(others), math.sqrt(1 / events + 1 / others), n)
 
 
 def _merge(score: Floats, n: Floats, k: Floats, starts: Ints) -> tuple[Floats, Floats, Floats]:
@@ -262,7 +289,9 @@ class _Posterior:
         n_curve = columns.shape[1] - 2
         pairs = product(_LINE_PRECISIONS, _CURVE_PRECISIONS if n_curve else (1.0,))
         precision = np.array([[line, line, *[curve] * n_curve] for line, curve in pairs])
-        weights, hessian, evidence = _laplace(columns, rows, precision)
+        # All begin at the mode of precisions in the middle, which is nearer than 0.
+        middle = _laplace(columns, rows, precision[[len(precision) // 2]], np.zeros(columns.shape[1]))[0]
+        weights, hessian, evidence = _laplace(columns, rows, precision, middle)
         share = np.exp(evidence - evidence.max())
         kept = share > _NEGLIGIBLE * share.sum()
         return cls(basis, share[kept] / share[kept].sum(), weights[kept], np.linalg.inv(hessian[kept]))
@@ -347,7 +376,7 @@ def _choose_knots(u: Floats, most: int) -> Floats:
     return np.array(kept)
 
 
-def _laplace(columns: Floats, rows: _Rows, precision: Floats) -> tuple[Floats, Floats, Floats]:
+def _laplace(columns: Floats, rows: _Rows, precision: Floats, start: Floats) -> tuple[Floats, Floats, Floats]:
     """Return for each row of precisions the mode of the weights, the Hessian there, and the logarithm of the evidence.
 
     Newton's method, for all rows of precisions at once; a step that does not lower the objective is halved. The
@@ -356,7 +385,7 @@ def _laplace(columns: Floats, rows: _Rows, precision: Floats) -> tuple[Floats, F
     n_weights = columns.shape[1]
     squares = (columns[:, :, None] * columns[:, None, :]).reshape(len(columns), n_weights**2)
     places = np.arange(n_weights)
-    weights = np.zeros(precision.shape)
+    weights = np.tile(start, (len(precision), 1))
 
     def objective(weights: Floats) -> Floats:
         eta = rows.z + weights @ columns.T
@@ -385,49 +414,63 @@ def _laplace(columns: Floats, rows: _Rows, precision: Floats) -> tuple[Floats, F
     return weights, hessian, evidence
 
 
-def _without_falls(
-    curve: _Curve, levels: Sequence[_Level | None], rows: _Rows, posterior: _Posterior
-) -> tuple[_Curve, list[_Level | None]]:
-    """Return the curve and the levels of 0 and 1, changed so that no greater score has a lower value."""
+def _falls(curve: _Curve, levels: Sequence[_Level | None]) -> bool:
+    """Return whether a greater score has a lower value."""
     low, high = levels
     values = np.concatenate([[low.value] if low else [], curve.y, [high.value] if high else []])
-    if (np.diff(values) < 0).any() or not maps.Cubic(curve.x, curve.y, curve.slope).rises:
-        curve, low, high = _pool(low, high, rows, posterior)
-    curve = _level_below(curve, low)
-    if high is not None:
-        curve = _level_below(curve.mirrored(), replace(high, value=-high.value)).mirrored()
-    return curve, [low, high]
+    return bool((np.diff(values) < 0).any() or not maps.Cubic(curve.x, curve.y, curve.slope).rises)
 
 
-def _pool(
-    low: _Level | None, high: _Level | None, rows: _Rows, posterior: _Posterior
-) -> tuple[_Curve, _Level | None, _Level | None]:
-    """Return the isotonic regression of points of the curve and of the levels, weighted by the rows around each."""
+def _refine(posterior: _Posterior) -> _Curve:
+    """Return the curve with more points."""
     knots = posterior.points
     x = np.append((knots[:-1, None] + np.diff(knots)[:, None] * np.arange(_FINER) / _FINER).ravel(), knots[-1])
-    y, slope, variance = posterior.curve(x)
-    q = expit(posterior.curve(rows.z)[0])
-    nearest = np.searchsorted((x[1:] + x[:-1]) / 2, rows.z)
-    information = np.zeros(x.size)
-    np.add.at(information, nearest, rows.n * q * (1 - q))
-    information += max(float(information.sum()), sys.float_info.min) / (1000 * x.size)  # also where no rows are
-    values = np.concatenate([[low.value] if low else [], y, [high.value] if high else []])
-    weights = np.concatenate([[low.information] if low else [], information, [high.information] if high else []])
-    values = isotonic_regression(values, sample_weight=weights)
+    return _Curve(x, *posterior.curve(x))
+
+
+def _bound(curve: _Curve, rows: _Rows, *, monotone: bool) -> _Curve:
+    """Return the curve with values that are bounded by `_Rows.bound`, and with slopes that belong to them."""
+    y = rows.bound(curve)
+    chord = np.diff(y) / np.diff(curve.x)
+    left, right = np.append(chord[0], chord), np.append(chord, chord[-1])
+    slope = np.where(y == curve.y, curve.slope, np.clip((left + right) / 2, -1.0, 1.0))
+    if monotone:  # a cubic piece does not fall if both slopes are at most three times that of its chord
+        slope = np.clip(slope, 0.0, 3 * np.minimum(left, right))
+    return replace(curve, y=y, slope=slope)
+
+
+def _pool(curve: _Curve, levels: Sequence[_Level | None], rows: _Rows) -> tuple[_Curve, list[_Level | None]]:
+    """Return the isotonic regression of points of the curve and of the levels, weighted by the rows around them."""
+    (low, high), x = levels, curve.x
+    near = np.zeros(x.size)
+    np.add.at(near, np.searchsorted((x[1:] + x[:-1]) / 2, rows.z), rows.n)
+    near += max(float(near.sum()), sys.float_info.min) / (1000 * x.size)  # also where no rows are
+    values = np.concatenate([[low.value] if low else [], curve.y, [high.value] if high else []])
+    weights = np.concatenate([[low.n] if low else [], near, [high.n] if high else []])
+    # Probabilities are pooled, so that their mean does not change; that of 1 - q is as accurate as that of q.
+    values = np.clip(values, -_FARTHEST, _FARTHEST)
+    events = isotonic_regression(expit(values), sample_weight=weights)
+    others = isotonic_regression(expit(-values), sample_weight=weights, increasing=False)
+    values = np.log(events) - np.log(others)
     if low is not None:
         low, values = replace(low, value=float(values[0])), values[1:]
     if high is not None:
         high, values = replace(high, value=float(values[-1])), values[:-1]
-    # A cubic piece does not fall if both slopes are at most three times that of its chord.
-    chord = np.diff(values) / np.diff(x)
-    steepest = 3 * np.minimum(np.append(chord[0], chord), np.append(chord, chord[-1]))
-    return _Curve(x, values, np.clip(slope, 0.0, steepest), variance), low, high
+    return replace(curve, y=values), [low, high]
 
 
-def _level_below(curve: _Curve, level: _Level | None) -> _Curve:
-    """Return the curve with a bend below its first point, if its line would fall below the level of 0."""
-    if level is None or curve.slope[0] == 0:
+def _unseen_level(curve: _Curve, eps: float) -> _Level:
+    """Return the level of the score 0 without rows: a line to the logit of 2**-24, no steeper than the scores."""
+    distance = max(0.0, curve.x[0] - float(logit(np.array([0.0]), max(eps, EPS))[0]))
+    slope = min(max(float(curve.slope[0]), 0.0), 1.0)
+    return _Level(float(curve.y[0]) - slope * distance, math.sqrt(curve.variance[0]), 0.0)
+
+
+def _bend(curve: _Curve, level: _Level) -> _Curve:
+    """Return the curve with a bend below its first point, after which it is level, if it would fall below the level."""
+    if curve.slope[0] == 0:
         return curve
+    assert level.value <= curve.y[0]
     # To a point twice as far as the line needs, so that the cubic piece, whose chord is half as steep, rises.
     x = curve.x[0] - 2 * (curve.y[0] - level.value) / curve.slope[0]
     if curve.x[0] - x < _LEAST_GAP * _LEAST_SPREAD:
