@@ -115,10 +115,11 @@ def test_stubs_state_the_arguments_of_metrics(tmp_path):
         assert stub.read_text() == (write_stub.SOURCE / name.replace(".", "/") / "__init__.pyi").read_text(), name
 
 
-def test_type_checkers_find_unknown_arguments():
+def test_type_checkers_find_unknown_arguments_and_accept_the_modules_of_kinds():
     """Each wrong call of the file is marked, and a mark without an error is one too."""
     pytest.importorskip("mypy", reason="mypy is not installed")
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "tests/typing/signatures.py"]
+    files = ["tests/typing/signatures.py", "tests/typing/kinds.py"]
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", *files]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.stdout.startswith("Success"), done.stdout + done.stderr
 

@@ -62,23 +62,7 @@ _lazy = _LazyNames(
         "results": "results",
         "significance": "metrics.significance",
     },
-    deprecated={
-        "ingest.files": "tables_scan",
-        "ingest.frames": "tables_from_frame",
-        "ingest.queries": "tables_from_query",
-    },
-    renamed={"Quantile": "bins.EqualSize"},
-    moved={
-        "bins": "Edges EqualWidth PAVA PAVABC",
-        "calibrators": "BinningAverage CALIBRATORS CAPS CATS Dirichlet MatrixScaling MetaCal OneVsRest "
-        "PairwiseCoupling PriorShift ProportionThreshold SoftmaxTemperature Spline Temperature TreeSmoothing "
-        "VectorScaling VennAbers",
-        "costs": "ExponentialCost LinearCost LogCost PowerCost StepCost",
-        "inference": "detectable ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
-        "metrics": "ACE Breakdown Brier CalibrationCounter ECC LogLoss LogOddsError MCE RMSCE Tables ace auc bias "
-        "calbin calloss classwise corp_decomposition ecc mcb mce murphy_decomposition oe_ratio optimal_prediction "
-        "proportions rmsce slope_intercept smooth_ece stratified_brier top_label",
-    },
+    has_old_names=True,
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
 __getattr__ = _lazy

@@ -130,7 +130,7 @@ def shown_default(name):
 def test_the_default_of_the_margin_is_shown(kind):
     text, _ = columns_of(kind).margin
     assert text in shown_default("margin").split("; ")
-    assert float(re.search("[0-9.]+", text)[0]) == kind_of(kind).panel.DEFAULTS.margin
+    assert float(re.search("[0-9.]+", text)[0]) == kind_of(kind).defaults.DEFAULTS.margin
 
 
 def test_the_default_number_of_bins_is_that_of_ece():
@@ -141,7 +141,7 @@ def test_the_default_number_of_bins_is_that_of_ece():
 def test_the_default_number_of_resamples_is_shown(kind):
     shown = {words: int(number) for number, words in re.findall(r"(\d+) for ([\w ]+)", shown_default("n_resamples"))}
     words = {"binary": "scores of one event", "labels": "predicted labels"}.get(kind, "other kinds")
-    assert kind_of(kind).panel.DEFAULTS.n_resamples == shown[words]
+    assert kind_of(kind).defaults.DEFAULTS.n_resamples == shown[words]
 
 
 def test_each_kind_of_forecast_has_an_option():

@@ -78,15 +78,41 @@ def test_a_group_with_fewer_than_ten_clusters_is_not_tested(forecasts, kind, few
 WEIGHTED = [kind for kind in KINDS if kind != "distribution"]
 
 
+def numbers(value, path=""):
+    """Yield the numbers, texts and missing values of a JSON document by path, without the counts of lines read."""
+    if isinstance(value, dict | list):
+        for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+            if name not in ("n_in", "n_used"):
+                yield from numbers(part, f"{path}.{name}")
+    else:
+        yield path, value
+
+
+@pytest.mark.parametrize("clustered", [False, True])
 @pytest.mark.parametrize("kind", WEIGHTED)
-def test_a_frequency_of_two_equals_two_rows(kind):
-    y, right, _, make = draw(kind, 300)
-    twice = np.repeat(np.arange(300), 2)
-    counted = cb.evaluate(y, make(right), frequency=np.full(300, 2), n_resamples=49)
-    repeated = cb.evaluate(y[twice], make(right[twice]), n_resamples=49)
-    assert counted.pvalue == pytest.approx(repeated.pvalue, rel=1e-9)
-    for name, metric in counted.metrics.items():
-        assert metric.value == pytest.approx(repeated[name].value, rel=1e-9, nan_ok=True), name
+def test_frequencies_give_the_results_of_repeated_rows(kind, clustered):
+    y, right, wrong, make = draw(kind, 300)
+    times, cluster = np.arange(300) % 4 + 1, np.arange(300) // 5
+    repeated = np.repeat(np.arange(300), times)
+    for columns in (right, wrong):
+        found, expected = (
+            cb.evaluate(
+                y[rows],
+                make(columns[rows]),
+                cluster=cluster[rows] if clustered else None,
+                frequency=frequency,
+                n_resamples=19,
+            )
+            for rows, frequency in ((np.arange(300), times), (repeated, None))
+        )
+        assert found.n_rows == expected.n_rows == repeated.size
+        wanted = dict(numbers(expected.to_dict()))
+        assert dict(numbers(found.to_dict())) == {
+            # The temperature of classes is fitted with a tolerance.
+            path: pytest.approx(value, rel=1e-5, nan_ok=True) if isinstance(value, float) else value
+            for path, value in wanted.items()
+        }
+        assert found.sentences() == expected.sentences()
 
 
 BAD_OPTIONS = [
@@ -128,7 +154,7 @@ def test_an_absolute_margin_is_for_binary_scores_alone(forecasts, kind):
 
 @each_kind
 def test_no_resamples_are_allowed_where_the_result_needs_none(forecasts, kind):
-    least = kind_of(kind).panel.DEFAULTS.least_resamples
+    least = kind_of(kind).defaults.DEFAULTS.least_resamples
     if least:
         with pytest.raises(cb.InputError, match=f"n_resamples must be a whole number of at least {least}; got 0"):
             cb.evaluate(*forecasts[kind], n_resamples=0)

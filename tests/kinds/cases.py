@@ -17,7 +17,7 @@ from calibrant.kinds import base
 
 KINDS = tuple(base.KINDS)
 AUDITED = tuple(name for name, kind in base.KINDS.items() if hasattr(kind.audit, "AUDIT"))
-MONITORED = tuple(name for name, kind in base.KINDS.items() if kind.has("windows"))
+MONITORED = tuple(name for name, kind in base.KINDS.items() if kind.is_monitored)
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 

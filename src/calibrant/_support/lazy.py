@@ -1,4 +1,4 @@
-"""Names of packages and properties that are computed on first use, and the aliases of names that moved."""
+"""Names of packages and properties that are computed on first use; `deprecated_names` lists the old ones."""
 
 import sys
 import warnings
@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:  # importing calibrant loads no other module
+    from calibrant._support.deprecated_names import DeprecatedNames
     from calibrant._support.errors import MissingExtraError
 
 if TYPE_CHECKING:  # pyright would not accept that of Python for a property of a protocol
@@ -31,6 +32,8 @@ else:
 class LazyNames:
     """Public names of a package and the modules that define them: the ``__getattr__`` of the package.
 
+    Deprecated names of the package work too, with a warning, and are listed nowhere.
+
     Parameters
     ----------
     package : str
@@ -39,13 +42,8 @@ class LazyNames:
         From modules, relative to `calibrant`, to their public names, separated by spaces.
     namespaces : mapping of str to str
         From public names of whole modules to these modules, relative to `calibrant`.
-    moved : mapping of str to str
-        From public namespaces, relative to `calibrant`, to names that moved there, separated by spaces. At the old
-        place they work with a `DeprecationWarning` for one release, and are listed nowhere.
-    renamed : mapping of str to str
-        From old names to new public names, relative to `calibrant`; the old ones work as those that moved.
-    deprecated : mapping of str to str
-        From modules to their deprecated functions, which warn when they are called, and are listed nowhere either.
+    has_old_names : bool
+        Whether `deprecated_names` lists names of the package.
     needs : MissingExtraError, optional
         The error that names the extra, for modules that import an optional library without naming it.
     """
@@ -56,39 +54,55 @@ class LazyNames:
         modules: Mapping[str, str],
         *,
         namespaces: Mapping[str, str] | None = None,
-        moved: Mapping[str, str] | None = None,
-        renamed: Mapping[str, str] | None = None,
-        deprecated: Mapping[str, str] | None = None,
+        has_old_names: bool = False,
         needs: "MissingExtraError | None" = None,
     ) -> None:
-        self.package = package
+        self.package, self.has_old_names = package, has_old_names
         self.homes = _by_name(modules)
-        self.deprecated = _by_name(deprecated or {})
         self.namespaces = dict(namespaces or {})
-        self.moved = {name: f"{place}.{name}" for name, place in _by_name(moved or {}).items()} | dict(renamed or {})
         self.needs = needs
         self.missing: dict[str, _MissingName] = {}
         self.names = [*sorted(name for name in self.homes if not name.startswith("__")), *self.namespaces]
 
+    @cached_property
+    def old_names(self) -> "DeprecatedNames":
+        """The deprecated names of the package, which are loaded when a name is not a present one."""
+        from calibrant._support.deprecated_names import DEPRECATED_NAMES
+
+        return DEPRECATED_NAMES[self.package]
+
+    @cached_property
+    def moved(self) -> dict[str, str]:
+        """The new public name, relative to `calibrant`, of each old name."""
+        return self.old_names.new_names() if self.has_old_names else {}
+
+    @cached_property
+    def deprecated(self) -> dict[str, str]:
+        """The module of each deprecated function."""
+        return _by_name(self.old_names.functions) if self.has_old_names else {}
+
     def __call__(self, name: str) -> object:
         """Return the object of a public name."""
+        is_present = name in self.homes or name in self.namespaces
+        is_old = not is_present and not name.startswith("_") and (name in self.moved or name in self.deprecated)
+        if not (is_present or is_old):
+            raise AttributeError(f"module {self.package!r} has no attribute {name!r}")
+        is_moved = is_old and name in self.moved
         # `from calibrant import name` asks twice: first the import system asks whether there is such a name.
-        if name in self.moved and sys._getframe(1).f_globals.get("__name__") != "importlib._bootstrap":
+        if is_moved and sys._getframe(1).f_globals.get("__name__") != "importlib._bootstrap":
             warn_moved(f"{self.package}.{name}", f"calibrant.{self.moved[name]}")
         try:
-            if name in self.moved:
+            if is_moved:
                 return _public(self.moved[name])
             if name in self.namespaces:
                 return import_module(f"calibrant.{self.namespaces[name]}")
-            if name in self.homes or name in self.deprecated:
-                home = self.homes.get(name) or self.deprecated[name]
-                return getattr(import_module(f"calibrant.{home}"), name)
+            home = self.deprecated[name] if is_old else self.homes[name]
+            return getattr(import_module(f"calibrant.{home}"), name)
         except ModuleNotFoundError as error:
             if name not in self.missing:
                 attributes = {"__module__": self.package, "_error": self._missing_extra(error)}
                 self.missing[name] = _MissingName(name, (), attributes)
             return self.missing[name]
-        raise AttributeError(f"module {self.package!r} has no attribute {name!r}")
 
     def _missing_extra(self, error: ModuleNotFoundError) -> "MissingExtraError":
         """Return the error that names the extra; an error about anything else is raised as it is."""

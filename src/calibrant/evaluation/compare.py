@@ -138,7 +138,7 @@ def compare(
     given: dict[str, Any] = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins}
     given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
     given["missing"] = None if missing == "raise" else missing  # the default needs no rows
-    if n_bins is not None and "bins" in kind.panel.DEFAULTS.options:  # its bins are those of the bias by bin
+    if n_bins is not None and "bins" in kind.defaults.DEFAULTS.options:  # its bins are those of the bias by bin
         raise InputError(Argument("n_bins") + f" must be omitted in a comparison of kind {kind.name!r}; got {n_bins}.")
     settings, options = check_settings(kind, given, margin, alpha, confidence_level, n_resamples, random_state)
     seed = seed_sequence(random_state)

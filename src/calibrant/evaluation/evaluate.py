@@ -199,13 +199,12 @@ def evaluate_rows(
     if n_resamples_by_default and sample.is_large:
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
     judge = kind.evaluation
-    complete: Callable[[Evaluation], None] = getattr(judge, "complete", lambda evaluation: None)
     whole = judge.evaluate(sample.whole, settings, seed, progress)
-    complete(whole)
+    kind.complete(whole)
     of_groups = settings
-    if not (kind.panel.DEFAULTS.resamples_groups or settings.metrics):
+    if not (kind.defaults.DEFAULTS.resamples_groups or settings.metrics):
         of_groups = replace(settings, n_resamples=0)
-    starter = judge.starter(sample.whole) if hasattr(judge, "starter") else None
+    starter = kind.starter(sample.whole)
     result = evaluate_groups(
         whole,
         sample.groups,
@@ -215,7 +214,7 @@ def evaluate_rows(
         progress=progress,
     )
     for group in result.groups.values() if len(result.groups) <= _MOST_COMPLETE_GROUPS else ():
-        complete(group)
+        kind.complete(group)
     return result
 
 
@@ -234,7 +233,7 @@ def check_settings(
     of TCE among the default metrics. `n_bins` are bins of the default metrics, unless the kind takes `bins`: then they
     are those of the bias by bin.
     """
-    defaults: Defaults = kind.panel.DEFAULTS
+    defaults: Defaults = kind.defaults.DEFAULTS
     options = {name: value for name, value in given.items() if value is not None}
     for name, value in options.items():
         if name not in defaults.options:
@@ -251,7 +250,7 @@ def check_settings(
     metrics, costs, n_bins, bins = (options.pop(name, None) for name in ("metrics", "costs", "n_bins", "bins"))
     if "bins" in defaults.options and (bins is not None or n_bins is not None):
         n_bins, bins = None, choose_bins(EqualSize, n_bins, bins)
-    panel = kind.panel.panel(metrics, alpha=float(alpha), n_bins=n_bins, costs=costs)
+    panel = kind.defaults.panel(metrics, alpha=float(alpha), n_bins=n_bins, costs=costs)
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
     return Settings(checked, float(alpha), level, used, seed, panel, bins), options
 

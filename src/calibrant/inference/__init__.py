@@ -5,7 +5,6 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
-        "evaluation.metric_inference": "consistency equivalence interval null",
         "inference.bands": "Band consistency_band cumulative_band",
         "inference.calibration_tests": "ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
         "inference.curves.belts": "CalibrationBelt calibration_belt",
@@ -19,20 +18,7 @@ _lazy = _LazyNames(
         "inference.sequential.e_processes": "EProcess Evidence ShiftSequence pit_table",
         "inference.sequential.e_values": "e_bh log_mean_e",
     },
-    moved={
-        "results": "AbsoluteMargin Audit BinaryDetails ClassDecision ClassProportion Condition Confusion "
-        "CumulativeDifferences DecisionCurve DecisionResult Decisions Deviation Difference "
-        "Equivalence Estimate Interval LabelsDetails MetricResult MulticalibrationError "
-        "MulticlassDetails NetBenefit Null OmnibusTest "
-        "RejectionProfile Segment Sensitivity Settings TestResult",
-    },
-    renamed={
-        "decision_curve": "decision_curve",
-        **dict.fromkeys(("Decision", "MulticlassDecision", "ProportionDecision"), "results.Verdict"),
-        "JointTest": "results.OmnibusTest",
-        "RegressionDetails": "results.PointDetails",
-    },
-    deprecated={"evaluation.audit.file_audit": "audit_scan"},
+    has_old_names=True,
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
 __getattr__ = _lazy

@@ -3,12 +3,12 @@ from typing import ParamSpec, TypeVar
 
 from typing_extensions import deprecated
 
+from calibrant import consistency as _consistency
 from calibrant import decision_curve as _decision_curve
+from calibrant import equivalence as _equivalence
+from calibrant import interval as _interval
+from calibrant import null as _null
 from calibrant.evaluation.audit.file_audit import audit_scan as _audit_scan
-from calibrant.evaluation.metric_inference import consistency as consistency
-from calibrant.evaluation.metric_inference import equivalence as equivalence
-from calibrant.evaluation.metric_inference import interval as interval
-from calibrant.evaluation.metric_inference import null as null
 from calibrant.inference.bands import Band as Band
 from calibrant.inference.bands import consistency_band as consistency_band
 from calibrant.inference.bands import cumulative_band as cumulative_band
@@ -75,6 +75,21 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 def _like(function: Callable[_P, _R]) -> Callable[[object], Callable[_P, _R]]: ...
+@deprecated("Use calibrant.consistency.")
+@_like(_consistency)
+def consistency() -> None: ...
+@deprecated("Use calibrant.decision_curve.")
+@_like(_decision_curve)
+def decision_curve() -> None: ...
+@deprecated("Use calibrant.equivalence.")
+@_like(_equivalence)
+def equivalence() -> None: ...
+@deprecated("Use calibrant.interval.")
+@_like(_interval)
+def interval() -> None: ...
+@deprecated("Use calibrant.null.")
+@_like(_null)
+def null() -> None: ...
 
 @deprecated("Use calibrant.results.AbsoluteMargin.")
 class AbsoluteMargin(_AbsoluteMargin): ...
@@ -160,21 +175,17 @@ class Settings(_Settings): ...
 @deprecated("Use calibrant.results.TestResult.")
 class TestResult(_TestResult): ...
 
-@deprecated("Use calibrant.decision_curve.")
-@_like(_decision_curve)
-def decision_curve() -> None: ...
-
 @deprecated("Use calibrant.results.Verdict.")
 class Decision(_Verdict): ...
+
+@deprecated("Use calibrant.results.OmnibusTest.")
+class JointTest(_OmnibusTest): ...
 
 @deprecated("Use calibrant.results.Verdict.")
 class MulticlassDecision(_Verdict): ...
 
 @deprecated("Use calibrant.results.Verdict.")
 class ProportionDecision(_Verdict): ...
-
-@deprecated("Use calibrant.results.OmnibusTest.")
-class JointTest(_OmnibusTest): ...
 
 @deprecated("Use calibrant.results.PointDetails.")
 class RegressionDetails(_PointDetails): ...

@@ -1,36 +1,104 @@
-"""The registry of kinds of forecast, and the modules that the folder of each kind has.
+"""The protocol of kinds of forecast, and their registry.
 
-Code outside of `calibrant.kinds` names no kind: it asks ``kind_of(name)`` for one of the modules below. A module is
-imported when it is first asked for: an evaluation loads no figures, and ``calibrant --help`` loads no library of
-numbers. So this module imports none either.
+The folder of each kind has one module per protocol below, with its name: ``kind_of("binary").figures`` is the module
+``calibrant.kinds.binary.figures``, a `FiguresModule`. Code outside of `calibrant.kinds` names no kind; it asks for
+these modules. Beside them a folder has ``verdict``, the tests behind the verdict, and ``details``, the results that
+only this kind has with the sentences that an evaluation prints.
 
-================  ==================================================================================================
-module            holds
-================  ==================================================================================================
-``panel``         the default metrics, margin and number of replicates: `Defaults`, and ``panel(metrics, costs)``
-``sample``        how rows are read, counted and resampled: ``read_groups`` returns a `GroupedSample`; ``read``, where
-                  metrics of this kind can be resampled, the `inference.resampling.Sample` of one metric
-``evaluation``    ``evaluate`` returns the `Evaluation` of one sample
-``verdict``       the tests behind the verdict
-``details``       the results that only this kind has, and the sentences that an evaluation prints
-``differences``   how models are compared: ``TERMS`` and ``MODELS`` (`ModelForecasts`), or ``compare``
-``words``         report: what to call the forecast, what a deviation means, what to do about it
-``figures``       diagrams of an evaluation and of a comparison
-``columns``       command line and MLflow: ``COLUMNS``, how forecasts are columns of files (`ForecastColumns`)
-``audit``         ``AUDIT``, how forecasts are audited (`AuditedForecasts`), or why they are not: ``NOT_AUDITED``
-``windows``       monitor: how the rows of a time window are counted and judged, if this kind can be monitored
-================  ==================================================================================================
+A module is imported when it is first asked for: an evaluation loads no figures, and ``calibrant --help`` loads no
+library of numbers. So this module imports none either.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from numpy.random import SeedSequence
+
+    from calibrant.inference.resampling import Sample
+    from calibrant.kinds.event_rows import Windows
+    from calibrant.kinds.figures import Figures
+    from calibrant.kinds.forecast_columns import ForecastColumns
+    from calibrant.kinds.grouped_sample import GroupedSample, Starter
+    from calibrant.kinds.words import Words
+    from calibrant.metrics.metric import Metric
+    from calibrant.results.comparison import ComparisonTerms
+    from calibrant.results.evaluation import Evaluation
+    from calibrant.results.settings import Settings
 
 ROW_OPTIONS = ("sample_weight", "frequency", "missing")
 # The default number of replicates where each is slow.
 FEWER_RESAMPLES = 99
+
+
+class DefaultsModule(Protocol):
+    """``defaults``: the default metrics, margin and number of replicates."""
+
+    @property
+    def DEFAULTS(self) -> "Defaults":
+        """The default settings."""
+
+    def panel(self, metrics: Any, *, alpha: float, n_bins: int | None, costs: Any) -> "dict[str, Metric]":
+        """Return the metrics of an evaluation by name: those that are given, or the default ones."""
+
+
+class SampleModule(Protocol):
+    """``sample``: how rows are read, counted and resampled.
+
+    Where metrics of the kind can be resampled, it also has ``read``, which `Kind.read_sample` calls.
+    """
+
+    @property
+    def read_groups(self) -> "Callable[..., GroupedSample[Any]]":
+        """The function from outcomes, forecast and options of rows to the samples of all rows and of each group."""
+
+
+class EvaluationModule(Protocol):
+    """``evaluation``: the evaluation of one sample.
+
+    Two functions are optional, where groups are many and details are costly: ``starter(whole)`` returns the function
+    that begins the evaluation of a group in other threads, or None; ``complete(evaluation)`` computes details ahead.
+    """
+
+    def evaluate(
+        self, sample: Any, settings: "Settings", seed: "SeedSequence", progress: bool | None, /
+    ) -> "Evaluation":
+        """Return the evaluation of a sample without groups."""
+
+
+class DifferencesModule(Protocol):
+    """``differences``: how models are compared, by ``MODELS`` (`row_losses.ModelForecasts`) or ``compare``."""
+
+    @property
+    def TERMS(self) -> "ComparisonTerms":
+        """What differences are called."""
+
+
+class WordsModule(Protocol):
+    """``words``: what reports call the forecast, what a deviation means, and what to do about it."""
+
+    @property
+    def WORDS(self) -> "Words":
+        """The words."""
+
+
+class FiguresModule(Protocol):
+    """``figures``: diagrams of an evaluation and of a comparison."""
+
+    @property
+    def FIGURES(self) -> "Figures":
+        """The diagrams."""
+
+
+class ColumnsModule(Protocol):
+    """``columns``: how forecasts are columns of files, for the command line and MLflow."""
+
+    @property
+    def COLUMNS(self) -> "ForecastColumns":
+        """The columns."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +118,92 @@ class Kind:
     dimensions: int | None = None
     foreign: tuple[str, ...] = ()
 
-    def __getattr__(self, module: str) -> Any:
-        """Return a module of the folder, such as ``kind.figures``."""
-        if module.startswith("_"):
-            raise AttributeError(module)
-        return import_module(f"calibrant.kinds.{self.name}.{module}")
+    def _module(self, name: str) -> Any:
+        return import_module(f"calibrant.kinds.{self.name}.{name}")
 
-    def has(self, module: str) -> bool:
-        """Return whether the folder has a module that not all kinds have."""
-        return find_spec(f"calibrant.kinds.{self.name}.{module}") is not None
+    @property
+    def defaults(self) -> DefaultsModule:
+        """The default settings."""
+        return cast(DefaultsModule, self._module("defaults"))
+
+    @property
+    def sample(self) -> SampleModule:
+        """How rows are read."""
+        return cast(SampleModule, self._module("sample"))
+
+    @property
+    def evaluation(self) -> EvaluationModule:
+        """The evaluation of one sample."""
+        return cast(EvaluationModule, self._module("evaluation"))
+
+    @property
+    def differences(self) -> DifferencesModule:
+        """How models are compared."""
+        return cast(DifferencesModule, self._module("differences"))
+
+    @property
+    def words(self) -> WordsModule:
+        """The words of reports."""
+        return cast(WordsModule, self._module("words"))
+
+    @property
+    def figures(self) -> FiguresModule:
+        """The diagrams."""
+        return cast(FiguresModule, self._module("figures"))
+
+    @property
+    def columns(self) -> ColumnsModule:
+        """The columns of files."""
+        return cast(ColumnsModule, self._module("columns"))
+
+    @property
+    def audit(self) -> Any:
+        """How forecasts are audited: ``AUDIT`` (`residuals.AuditedForecasts`), or why not: ``NOT_AUDITED``."""
+        return self._module("audit")
+
+    @property
+    def windows(self) -> "Windows":
+        """How the rows of a time window are counted and judged, if this kind can be monitored."""
+        return cast("Windows", self._module("windows"))
+
+    @property
+    def is_monitored(self) -> bool:
+        """Whether forecasts of this kind can be monitored."""
+        return find_spec(f"calibrant.kinds.{self.name}.windows") is not None
+
+    @property
+    def is_resampled(self) -> bool:
+        """Whether metrics of this kind can be resampled."""
+        return hasattr(self.sample, "read")
+
+    def read_sample(self, y_true: Any, forecast: Any, cluster: Any, options: Mapping[str, Any]) -> "Sample":
+        """Read the rows for one metric."""
+        read: Callable[..., Sample] = getattr(self.sample, "read")  # noqa: B009  (the protocol does not require it)
+        return read(y_true, forecast, cluster, options)
+
+    @property
+    def starter(self) -> "Callable[[Any], Starter[Any] | None]":
+        """From all rows to the function that begins the evaluation of a group in other threads, where there is one."""
+        start: Callable[[Any], Starter[Any] | None] = getattr(self.evaluation, "starter", lambda whole: None)
+        return start
+
+    @property
+    def complete(self) -> "Callable[[Evaluation], None]":
+        """Computes the details of an evaluation ahead, where the kind computes them on demand."""
+        ahead: Callable[[Evaluation], None] = getattr(self.evaluation, "complete", lambda evaluation: None)
+        return ahead
+
+
+# The modules that each folder has, with their protocols; ``windows`` is that of kinds that can be monitored.
+MODULES: Mapping[str, type] = {
+    "defaults": DefaultsModule,
+    "sample": SampleModule,
+    "evaluation": EvaluationModule,
+    "differences": DifferencesModule,
+    "words": WordsModule,
+    "figures": FiguresModule,
+    "columns": ColumnsModule,
+}
 
 
 KINDS = {

@@ -8,7 +8,6 @@ from calibrant._support.formatting import round_up
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import coefficients_text, omnibus_text, other_tests_text
-from calibrant.results.text import n_rows
 
 
 class BoundedDetails(Details):
@@ -20,7 +19,7 @@ class BoundedDetails(Details):
 
     def rows_to_decide(self, e: Evaluation) -> int | None:
         """Return the number of further rows that would probably decide; None if unknown."""
-        more = e.decision.deviation.further_rows(n_rows(e.table))
+        more = e.decision.deviation.further_rows(e.n_rows)
         return None if math.isnan(more) else round_up(more)
 
     def rows_needed_text(self, e: Evaluation) -> str:
@@ -93,6 +92,6 @@ def _explanation(e: Any) -> str:
         return f"the deviation is significant ({shown}) but shown to lie within the margin"
     if e.verdict == "calibrated":
         return f"no deviation is significant ({shown}), and it is shown to lie within the margin"
-    more = e.decision.deviation.further_rows(n_rows(e.table))
+    more = e.decision.deviation.further_rows(e.n_rows)
     unknown = f"no deviation is significant ({shown}), and it is not shown to lie within the margin"
     return unknown if math.isnan(more) else f"{unknown}: about {round_up(more):,} more rows would decide"

@@ -64,11 +64,16 @@ class Windows(Protocol):
         Other kinds whose forecasts a model of this kind takes for its own.
     """
 
-    SETTINGS: tuple[str, ...]
-    FORECASTS: str
-    EXAMPLE: str
-    RATES: tuple[str, str, str]
-    TAKES: tuple[str, ...]
+    @property
+    def SETTINGS(self) -> tuple[str, ...]: ...
+    @property
+    def FORECASTS(self) -> str: ...
+    @property
+    def EXAMPLE(self) -> str: ...
+    @property
+    def RATES(self) -> tuple[str, str, str]: ...
+    @property
+    def TAKES(self) -> tuple[str, ...]: ...
 
     def read_settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check the settings of this kind that are given, and return all of them as they are stored."""

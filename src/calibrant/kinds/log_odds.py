@@ -11,7 +11,7 @@ from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import coefficients_text, directions_text, headline, omnibus_text, other_tests_text
-from calibrant.results.text import mean_score, n_rows
+from calibrant.results.text import mean_score
 from calibrant.results.uncertainty import Interval, Null
 
 NAME = "log-odds error"
@@ -310,7 +310,7 @@ class LogOddsDetails(Details):
         """Return the row of one group in the table of groups."""
         error = self.log_odds_error
         limits = "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}"
-        found = [f"{n_rows(e.table):,}", *self.mean_texts().values(), f"{error.value:.2f}", limits]
+        found = [f"{e.n_rows:,}", *self.mean_texts().values(), f"{error.value:.2f}", limits]
         return [*found, format_pvalue(e.pvalue), headline(e)]
 
     def further_reasons(self, e: Evaluation) -> Iterator[str]:

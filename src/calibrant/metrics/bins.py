@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualInformation", "EqualSize", "EqualWidth"]
 
 if not TYPE_CHECKING:  # with it, type checkers would accept any name of this module
-    __getattr__ = LazyNames("calibrant.bins", {}, renamed={"Quantile": "bins.EqualSize"})
+    __getattr__ = LazyNames("calibrant.bins", {}, has_old_names=True)
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
 MeanBins: TypeAlias = Callable[["MeanTable"], "MeanPartition"]

@@ -18,7 +18,7 @@ from calibrant._support.formatting import NumberFormat, p_text
 from calibrant.plots import canvas
 from calibrant.plots.display import ScoreDisplay, display_names, named_results, result_table, shared_metric
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.text import n_rows, rows_text
+from calibrant.results.text import rows_text
 from calibrant.results.uncertainty import MetricResult
 
 Along: TypeAlias = Literal["x", "y"]
@@ -329,7 +329,7 @@ class GroupDisplay(ScoreDisplay):
         lines, groups = self.lines.values(), [self.evaluation.groups[name] for name in self.lines]
         return {
             "group": [str(name) for name in self.lines],
-            "rows": [n_rows(group.table) for group in groups],
+            "rows": [group.n_rows for group in groups],
             "value": [line.value for line in lines],
             "low": [line.interval.low for line in lines],
             "high": [line.interval.high for line in lines],

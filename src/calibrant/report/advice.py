@@ -9,7 +9,6 @@ from calibrant.results import sentences
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import groups_are_worse
-from calibrant.results.text import n_rows
 
 EXAMPLE_ROWS = "rows.csv --label outcome --score score"  # of rows that were not read from files
 _NAMED = 3  # groups that a sentence names
@@ -110,7 +109,7 @@ def _look_at_groups(e: Evaluation, key: str) -> Action:
 
 def _small_groups(e: Evaluation) -> list[Action]:
     """Recommend more rows for groups that are inconclusive."""
-    rows = sorted(n_rows(group.table) for group in e.groups.values() if group.verdict == "inconclusive")
+    rows = sorted(group.n_rows for group in e.groups.values() if group.verdict == "inconclusive")
     if not rows or e.verdict == "inconclusive":
         return []
     text = f"{len(rows):,} of {len(e.groups):,} groups are inconclusive"

@@ -21,7 +21,6 @@ from calibrant.results import sentences
 from calibrant.results.audit import Audit, Segment
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.text import n_rows
 from calibrant.versions import __version__
 
 _MOST_GROUPS = 20  # groups that a figure shows
@@ -231,7 +230,7 @@ def check_same_rows(evaluation: Evaluation, audit: Any) -> Audit:
 
 def _facts(evaluation: Evaluation) -> dict[str, Any]:
     """Return what an audit of the same rows must have; kinds without residuals are audited in another form."""
-    rows, means = {"number of rows": n_rows(evaluation.table)}, words_of(evaluation).means(evaluation)
+    rows, means = {"number of rows": evaluation.n_rows}, words_of(evaluation).means(evaluation)
     if means is None:
         return rows
     return {"kind": evaluation.kind, **rows, "mean forecast": means[0], "mean outcome": means[1]}

@@ -15,7 +15,7 @@ from calibrant._support.plain_data import label as json_label
 from calibrant.results import sentences
 from calibrant.results.details import Details
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.text import GroupTable, ResultText, RowTable, mean_score, n_used, row_counts
+from calibrant.results.text import GroupTable, ResultText, RowTable, mean_score, n_rows, row_counts
 from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult
 from calibrant.results.verdict import Deviation, TestResult, Verdict
 
@@ -97,8 +97,8 @@ class Evaluation(PrintedResult):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows used."""
-        return n_used(self.table)
+        """Number of rows used; a row with frequency 5 counts as five."""
+        return n_rows(self.table)
 
     @property
     def equivalence(self) -> Deviation:

@@ -105,11 +105,6 @@ class RowTable(Protocol):
     def importance(self) -> bool: ...
 
 
-def n_used(table: RowTable) -> int:
-    """Return the number of rows that were read and not dropped."""
-    return table.n_in - table.n_dropped
-
-
 def mean_score(table: ScoreTable) -> float:
     """Return the mean score of all rows."""
     return float(np.sum(table.n * table.score) / table.size)
@@ -117,18 +112,19 @@ def mean_score(table: ScoreTable) -> float:
 
 def row_counts(table: RowTable) -> dict[str, Any]:
     """Return the numbers of rows read, used and dropped, and their total weight."""
-    return {"n_in": table.n_in, "n_used": n_used(table), "n_dropped": table.n_dropped, "size": table.size}
+    counts = {"n_in": table.n_in, "n_used": table.n_in - table.n_dropped, "n_dropped": table.n_dropped}
+    return counts | {"size": table.size}
 
 
 def n_rows(table: RowTable) -> int:
-    """Return the number of rows: those used if rows have importance weights, else the sum of frequencies."""
-    return n_used(table) if table.importance else int(table.size)
+    """Return the number of rows. A row with frequency 5 counts as five, one with an importance weight as one."""
+    return table.n_in - table.n_dropped if table.importance else int(table.size)
 
 
 def rows_text(table: RowTable) -> str:
     """Format the number of rows: "1,000 rows"."""
     if table.importance:
-        return f"{n_used(table):,} rows with a total weight of {table.size:,.6g}"
+        return f"{n_rows(table):,} rows with a total weight of {table.size:,.6g}"
     return f"{table.size:,} row{'s' if table.size != 1 else ''}"
 
 

@@ -19,8 +19,8 @@ from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
 from calibrant.inference.table_sample import TableSample
+from calibrant.kinds.binary.defaults import DEFAULTS
 from calibrant.kinds.binary.details import BinaryDetails
-from calibrant.kinds.binary.panel import DEFAULTS
 from calibrant.kinds.binary.verdict import BinaryTests, decide, decide_without_tests
 from calibrant.kinds.grouped_sample import Starter
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate

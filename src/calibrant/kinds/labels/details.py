@@ -84,7 +84,7 @@ class LabelsDetails(BoundedDetails):
         c = self.largest
         interval = "" if math.isnan(c.low) else f" ({100 * c.low:+.2f} to {100 * c.high:+.2f})"
         return [
-            f"{n_rows(e.table):,}",
+            f"{e.n_rows:,}",
             str(c.label),
             short_percent(c.predicted),
             short_percent(c.actual),

@@ -65,6 +65,11 @@ class ClassRows:
         return int(self.proba.shape[1])
 
     @cached_property
+    def n_rows(self) -> int:
+        """Number of rows; a row with frequency 5 counts as five, one with an importance weight as one."""
+        return self.code.size if self.weight is None or self.importance else int(self.weight.sum())
+
+    @cached_property
     def n_clusters(self) -> int | None:
         """Number of clusters; None where rows are independent."""
         return None if self.cluster is None else int(self.cluster.max()) + 1

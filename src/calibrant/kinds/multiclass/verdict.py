@@ -230,7 +230,7 @@ def _max_bins(rows: ClassRows) -> int:
     """Return the number of bins of a class for which the covariance of clusters can be estimated and stored."""
     assert rows.n_clusters is not None
     by_clusters = rows.n_clusters // (_CLUSTERS_PER_CELL * rows.n_classes)
-    by_memory = min(rows.code.size // (2 * rows.n_clusters), _MAX_CLUSTERED_CELLS // rows.n_classes)
+    by_memory = min(rows.n_rows // (2 * rows.n_clusters), _MAX_CLUSTERED_CELLS // rows.n_classes)
     return max(min(by_clusters, by_memory), 1)
 
 

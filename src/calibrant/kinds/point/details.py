@@ -76,7 +76,7 @@ class PointDetails(BoundedDetails):
     def group_cells(self, e: "Evaluation") -> list[str]:
         """Return the row of one group in the table of groups."""
         value, interval, _, _ = e["mean error"].cells()
-        return [f"{n_rows(e.table):,}", value, interval, format_pvalue(e.pvalue), short_verdict(e)]
+        return [f"{e.n_rows:,}", value, interval, format_pvalue(e.pvalue), short_verdict(e)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON."""
