@@ -398,7 +398,7 @@ def test_auto_chooses_among_multiclass_calibrators_by_log_loss():
     ranking = auto.ranking_
     assert ranking.metric == "log loss"
     multiclass = {name for name, kind in cb.calibrators.CALIBRATORS.items() if kind.kind == "multiclass"}
-    assert {c.name for c in ranking.candidates} == {"uncalibrated", "isotonic", "beta", *multiclass}
+    assert {c.name for c in ranking.candidates} == {"uncalibrated", "isotonic", "beta", "logit_spline", *multiclass}
     assert not ranking.failed
     assert auto.chosen_ == ranking.candidates[0].name != "uncalibrated"
     for c in ranking.candidates:
