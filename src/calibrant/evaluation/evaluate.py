@@ -142,7 +142,7 @@ def evaluate(
     miscalibrated.
 
     p-values shown with a verdict are adjusted so that they cannot contradict it: none is at most `alpha` unless the
-    omnibus test rejects. Each null has the p-value of its metric alone.
+    omnibus test rejects. ``result[name].null.pvalue`` is the p-value of one metric without this adjustment.
 
     Multiclass: the omnibus test has calibration in the large over classes, temperature, top-label deviation, and
     class-wise deviations over coarse and fine bins; the log-odds error is the information-weighted mean over classes.

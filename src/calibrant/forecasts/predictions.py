@@ -1,4 +1,4 @@
-"""`Point`: point predictions of a number, for `calibrant.evaluate`."""
+"""`Point` and `Labels`: predicted means and predicted classes, for `calibrant.evaluate`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Coverage and width of the central intervals of predictive distributions."""
+"""Metrics of predictive distributions: coverage and width of intervals, PIT values, CRPS, log score, interval score."""
 
 import math
 from abc import abstractmethod

@@ -92,7 +92,7 @@ class Monitor:
     Notes
     -----
     The settings of a model are stored when it is created. Another `Monitor` of the same model uses them; a given
-    value that differs is an `InputError`. Docs: "Monitoring" in the user guide states the guarantee and its limits.
+    value that differs is an `InputError`. The page "Monitor" of the user guide states the guarantee and its limits.
 
     A window closes when the newest time reaches its end plus `maturity`. Closed windows never change: a row whose
     window is closed is counted in the oldest open window, as a late row.

@@ -1,4 +1,4 @@
-"""`ClassProbabilities`: a matrix of predicted class probabilities, read and validated."""
+"""`ClassTable` and `ConfusionTable`: rows of class probabilities with their classes, and counts of predicted labels."""
 
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Groups of rows: the observed combinations of the values of one column or several."""
+"""`Rows`: columns of outcomes, forecasts, weights, groups and clusters of the same rows, read and validated once."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence, Sized
