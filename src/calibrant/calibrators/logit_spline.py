@@ -76,7 +76,7 @@ class LogitSpline(ScoreMap):
 
     See Also
     --------
-    StructuredScaling, Isotonic, Beta, Platt
+    Isotonic, Beta, Platt
 
     Notes
     -----
