@@ -14,7 +14,9 @@ from calibrant._support.formatting import format_percent
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
+from calibrant.calibrators import registry
 from calibrant.kinds.base import kind_of
+from calibrant.kinds.forecast_columns import columns_of
 from calibrant.report.tables import words_of
 from calibrant.results.sentences import directions_text
 from tests.kinds.cases import draw, each_kind
@@ -123,7 +125,7 @@ def recommended(kind):
 CALIBRATORS = {
     "binary": ["platt", "beta", "isotonic"],
     "multiclass": ["vector", "softmax_temperature", "dirichlet"],
-    "ordinal": ["vector"],
+    "ordinal": ["cumulative"],
     "labels": [],
     "point": ["linear", "isotonic"],
     "distribution": ["pit", "quantile"],
@@ -146,6 +148,19 @@ def test_the_recommended_code_runs_without_warnings(kind):
             warnings.simplefilter("error")
             fitted = eval(line, {"cb": cb, "outcomes": y, "labels": y, "forecasts": forecast, **names})
         assert hasattr(fitted, "fit")
+
+
+@each_kind
+def test_reports_recommend_methods_of_the_command_line_by_their_class(kind):
+    fit = columns_of(kind).fit
+    if fit is None:
+        pytest.skip("the command line has no calibrator of this kind")
+    pattern = "Recalibrate with (.*)[.]"
+    advice = {re.fullmatch(pattern, lead)[1]: code for code, (lead, *_) in recommended(kind).items()}
+    assert set(advice) <= set(fit.methods)
+    assert len(advice) > 1 or set(advice) == {fit.methods[0]}  # advice that no data change is the default method
+    for method, code in advice.items():
+        assert f".{getattr(registry, fit.registry)[method].__name__}(" in code
 
 
 def test_a_direction_without_words_is_stated_as_it_is():

@@ -71,7 +71,9 @@ def test_words_state_the_worst_threshold_and_all_thresholds_in_order(result):
     assert [row[0] for row in table.cells] == ["outcome", "at most low", "at most mid"]
     assert [row[-1] for row in table.cells[1:]] == ["underestimates"] * 2
     assert WORDS.means(result) == result.details.mean_class
-    assert "RPS" in WORDS.recalibrate(result, "rows.csv").text
+    action = WORDS.recalibrate(result, "rows.csv")
+    assert "RPS" in action.text
+    assert action.code == "cb.calibrators.Cumulative().fit(probabilities, labels, classes=['low', 'mid', 'high'])"
 
 
 # Figures

@@ -27,12 +27,12 @@ class OrdinalWords(Words):
         return f"mean class {details.mean_class[0]:.3g} predicted, {details.mean_class[1]:.3g} observed"
 
     def recalibrate(self, e: Evaluation, rows: str) -> Action:
-        """Recommend scaling of the classes, which keeps the order of rows nearly as it is."""
+        """Recommend a calibrator of each cumulative probability, which needs the order of the classes."""
         details: Any = e.details
         parts = details.decompositions["corp"]
         gain = gain_text("RPS", parts["mcb"] - parts["dsc"] + parts["unc"], parts["mcb"])
-        code = "cb.calibrators.VectorScaling().fit(probabilities, labels)"
-        return Action("Recalibrate with vector.", f"{gain} {FRESH_ROWS}", code)
+        code = f"cb.calibrators.Cumulative().fit(probabilities, labels, classes={list(details.labels)!r})"
+        return Action("Recalibrate with cumulative.", f"{gain} {FRESH_ROWS}", code)
 
     def meaning(self, e: Evaluation) -> list[str]:
         """Return sentences about the cumulative probabilities of the threshold that deviates most."""
