@@ -212,6 +212,16 @@ def test_each_group_must_pass_the_check(forecasts, call, kind):
     assert "3 of 3 gates failed" in text
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gate_is_what_the_evaluation_calls_passed(forecasts, call, kind):
+    case = CASES[kind]
+    for columns, passed in ((case.options, True), (case.wrong, False)):
+        given = ("check", "forecasts.csv", *columns.split(), *FEW, "--by", "g", "--json", "passed.json", "--force")
+        call(*given, code=0 if passed else 1)
+        found = json.loads(Path("passed.json").read_text())
+        assert [model["passed"] for model in found["models"].values()] == [passed] == [found["passed"]]
+
+
 @pytest.mark.parametrize("kind", CASES)
 def test_rows_with_missing_values_are_dropped_as_by_the_library(forecasts, call, kind):
     """Every tenth row has no outcome, and every tenth no forecast."""

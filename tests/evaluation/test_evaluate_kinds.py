@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import calibrant as cb
 from calibrant.kinds.base import KINDS, kind_of
@@ -45,6 +46,32 @@ def test_each_kind_has_a_verdict_metrics_tests_and_groups(forecasts, kind):
     assert any(test.adjusted_pvalue is not None for test in found.tests.values())
     assert found.to_dict()["kind"] == kind
     assert found.verdict in repr(found)
+
+
+@each_kind
+def test_a_forecast_passes_unless_all_rows_or_a_group_are_miscalibrated(forecasts, kind):
+    y, right, wrong, make = draw(kind, 2000, seed=3)
+    group = np.where(np.arange(len(y)) < 1600, "right", "wrong")
+    assert cb.evaluate(y, make(right), by=group, n_resamples=19).passed is True
+    assert cb.evaluate(y, make(wrong), n_resamples=19).passed is False
+    mixed = np.where((group == "right").reshape(-1, *[1] * (np.ndim(right) - 1)), right, wrong)
+    found = cb.evaluate(y, make(mixed), by=group, n_resamples=19)
+    assert found.groups["wrong"].verdict == "miscalibrated"
+    assert found.passed is False
+    assert found.n_miscalibrated_groups == 1
+    assert "1 of 2 groups is miscalibrated" in found.headline()
+    assert found.to_dict()["passed"] is False
+    assert found.to_dict()["groups"][0]["passed"] is True
+
+
+def test_opposite_deviations_of_groups_fail_although_all_rows_are_calibrated():
+    rng = np.random.default_rng(0)
+    x, group = rng.normal(size=40_000), np.arange(40_000) % 2
+    y = rng.random(x.size) < expit(x + 0.4 * (2 * group - 1))
+    found = cb.evaluate(y, expit(x), by=group, n_resamples=99)
+    assert found.verdict in ("calibrated", "negligible")
+    assert found.passed is False
+    assert f"{found.verdict} overall; 2 of 2 groups are miscalibrated" in found.headline()
 
 
 @each_kind

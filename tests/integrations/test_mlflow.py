@@ -68,6 +68,7 @@ def test_an_evaluation_is_a_run_with_metrics_tags_and_artifacts(tracking, tmp_pa
     assert data.metrics["calibration/n_rows"] == 3000
     assert data.tags["calibration.verdict"] == RESULT.verdict == "miscalibrated"
     assert data.tags["calibration.direction"] == RESULT.direction
+    assert data.tags["calibration.passed"] == str(RESULT.passed).lower() == "false"
     found = artifacts(run.info.run_id)
     names = {"report.html", "evaluation.json", "metrics.csv", "overview.png", "overview.svg", "breakdowns/ECE.csv"}
     assert {f"calibration/{name}" for name in names} <= found

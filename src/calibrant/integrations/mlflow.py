@@ -51,9 +51,10 @@ def log_evaluation(
     """Log an evaluation or a comparison to a run of MLflow.
 
     Metrics are logged with the limits of their confidence intervals and the value expected if calibrated; numbers that
-    are undefined are not logged. The verdict and its direction are tags. The folder `name` of the run's artifacts gets
-    the report (``report.html``), the overview (``overview.png``, ``overview.svg``), all numbers (``evaluation.json``),
-    the table of metrics and groups (``metrics.csv``) and one table for each breakdown (``breakdowns/*.csv``).
+    are undefined are not logged. The verdict and its direction are tags, and so is `Evaluation.passed` ("true" or
+    "false"). The folder `name` of the run's artifacts gets the report (``report.html``), the overview
+    (``overview.png``, ``overview.svg``), all numbers (``evaluation.json``), the table of metrics and groups
+    (``metrics.csv``) and one table for each breakdown (``breakdowns/*.csv``).
 
     Parameters
     ----------
@@ -119,12 +120,13 @@ def _accepted(name: str) -> str:
 
 
 def _tags(result: Any) -> dict[str, str]:
-    return {
+    tags = {
         "verdict": result.verdict,
         "direction": result.direction,
         "kind": result.kind,
         "calibrant": __version__,
     }
+    return tags | ({"passed": str(result.passed).lower()} if hasattr(result, "passed") else {})
 
 
 def _write_artifacts(result: Any, folder: Path) -> None:

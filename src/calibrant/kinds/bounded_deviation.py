@@ -7,7 +7,7 @@ from typing import Any
 from calibrant._support.formatting import round_up
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sentences import coefficients_text, omnibus_text, other_tests_text
+from calibrant.results.sentences import coefficients_text, groups_text, omnibus_text, other_tests_text
 
 
 class BoundedDetails(Details):
@@ -72,14 +72,7 @@ def short_verdict(e: Any) -> str:
 
 
 def _overall(e: Any) -> str:
-    shown = short_verdict(e)
-    if not e.groups:
-        return shown
-    bad = sum(group.verdict == "miscalibrated" for group in e.groups.values())
-    count = f"{bad} of {len(e.groups)} groups"
-    if e.verdict == "calibrated" and bad:
-        return f"{shown} overall; {count} {'is' if bad == 1 else 'are'} not"
-    return f"{shown} overall; {count} {'is' if bad == 1 else 'are'} shown to be miscalibrated"
+    return f"{short_verdict(e)} overall; {groups_text(e)}" if e.groups else short_verdict(e)
 
 
 def _explanation(e: Any) -> str:

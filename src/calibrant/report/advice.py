@@ -77,7 +77,7 @@ def advice(e: Evaluation, key: str, rows: str = EXAMPLE_ROWS) -> list[Action]:
         actions.append(_look_at_groups(e, key))
     if e.verdict == "miscalibrated":
         actions.append(words.recalibrate(e, rows))
-        if any(group.verdict == "miscalibrated" for group in e.groups.values()):
+        if e.n_miscalibrated_groups:
             actions.append(_look_at_groups(e, key))
     elif e.verdict == "inconclusive":
         actions.append(_collect(e))

@@ -56,9 +56,8 @@ def group_table(e: Evaluation, key: str) -> ReportTable | None:
             row.insert(-2, _value_with_interval(group, metric))
     days = all(_MIDNIGHT.search(row[0]) for row in rows)
     rows = [[_MIDNIGHT.sub("", row[0]) if days else row[0] or "(empty)", *row[1:]] for row in rows]
-    bad = sum(group.verdict == "miscalibrated" for group in e.groups.values())
     by = f" by {e.by}" if e.by else ""
-    heading = f"Groups{by}, worst first: {bad:,} of {len(e.groups):,} miscalibrated"
+    heading = f"Groups{by}, worst first: {e.n_miscalibrated_groups:,} of {len(e.groups):,} miscalibrated"
     left = (0, len(header) - 1)
     return ReportTable(heading, [header, *rows], left, verdict=True, key=f"{key}-group-table", page=_GROUPS_PER_PAGE)
 

@@ -17,7 +17,7 @@ from calibrant.results.details import Details
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.text import GroupTable, ResultText, RowTable, mean_score, n_rows, row_counts
 from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult
-from calibrant.results.verdict import Deviation, TestResult, Verdict
+from calibrant.results.verdict import MISCALIBRATED, Deviation, TestResult, Verdict
 
 SCHEMA_VERSION = 4
 
@@ -146,6 +146,27 @@ class Evaluation(PrintedResult):
         return self.decision.verdict
 
     @property
+    def passed(self) -> bool:
+        """Whether neither all rows nor a group are miscalibrated: what ``calibrant check`` decides without thresholds.
+
+        `verdict` is that of all rows together: it can be calibrated where groups deviate in opposite directions.
+
+        Examples
+        --------
+        >>> import calibrant as cb
+        >>> high, low = (cb.ScoreTable.from_counts([0.3, 0.7], [2000, 2000], k) for k in ([900, 1600], [300, 1200]))
+        >>> result = cb.evaluate({"north": high, "south": low}, n_resamples=99)
+        >>> result.is_significant, result.groups["north"].verdict, result.passed
+        (False, 'miscalibrated', False)
+        """
+        return not self.n_miscalibrated_groups and self.verdict != MISCALIBRATED
+
+    @property
+    def n_miscalibrated_groups(self) -> int:
+        """Number of groups whose verdict is miscalibrated."""
+        return sum(group.verdict == MISCALIBRATED for group in self.groups.values())
+
+    @property
     def margin(self) -> float:
         """The margin; `evaluate` states its unit for each kind."""
         margin = self.settings.margin
@@ -220,6 +241,7 @@ class Evaluation(PrintedResult):
             "kind": self.kind,
             "verdict": self.verdict,
             "direction": self.direction,
+            "passed": self.passed,
             "headline": self.headline(),
             **number("pvalue", self.pvalue),
             "n_rows": self.n_rows,

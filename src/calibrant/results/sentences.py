@@ -6,9 +6,10 @@ from typing import Any
 
 from calibrant._support.formatting import format_pvalue, p_text
 from calibrant.results.uncertainty import Estimate
+from calibrant.results.verdict import MISCALIBRATED
 
 # From worst to best: the order of groups in tables.
-VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
+VERDICTS = (MISCALIBRATED, "inconclusive", "negligible", "calibrated")
 # Directions as predicates; others are stated as they are.
 _DIRECTIONS = {"overconfident": "is overconfident", "underconfident": "is underconfident"}
 
@@ -25,7 +26,7 @@ def tone(verdict: str) -> str:
 
 def headline(e: Any) -> str:
     """Return the verdict with its direction, and the number of miscalibrated groups."""
-    directions = f" ({e.direction})" if e.direction and e.verdict == "miscalibrated" else ""
+    directions = f" ({e.direction})" if e.direction and e.verdict == MISCALIBRATED else ""
     text = f"{e.verdict}{directions}"
     if not e.groups:
         return text
@@ -34,7 +35,7 @@ def headline(e: Any) -> str:
 
 def groups_text(e: Any) -> str:
     """State how many groups are miscalibrated, and how many are inconclusive."""
-    bad, count = sum(group.verdict == "miscalibrated" for group in e.groups.values()), len(e.groups)
+    bad, count = e.n_miscalibrated_groups, len(e.groups)
     if count == 1:
         return f"the only group is {'' if bad else 'not shown to be '}miscalibrated"
     open_ = sum(group.verdict == "inconclusive" for group in e.groups.values())
@@ -46,7 +47,7 @@ def groups_text(e: Any) -> str:
 
 def groups_are_worse(e: Any) -> bool:
     """Return whether a group is miscalibrated and all rows together are not."""
-    return e.verdict != "miscalibrated" and any(g.verdict == "miscalibrated" for g in e.groups.values())
+    return e.verdict != MISCALIBRATED and not e.passed
 
 
 def directions_text(e: Any) -> str:

@@ -174,6 +174,8 @@ class OmnibusTest:
         return f"OmnibusTest({'; '.join([*format_pvalues(self.pvalue), *parts]) or 'no test'})"
 
 
+MISCALIBRATED = "miscalibrated"  # the verdict at which a gate fails
+
 _MOST_ROWS = 2**53  # that a table counts exactly
 
 
@@ -381,7 +383,7 @@ class Verdict:
         """calibrated, negligible, miscalibrated or inconclusive."""
         if self.deviation.within:
             return "negligible" if self.is_significant else "calibrated"
-        return "miscalibrated" if self.is_significant else "inconclusive"
+        return MISCALIBRATED if self.is_significant else "inconclusive"
 
     @property
     def direction(self) -> str:

@@ -377,5 +377,4 @@ def _strong(e: Any) -> str:
     """State how many groups are miscalibrated: no test shows strong calibration."""
     if not e.groups:
         return "strong, not tested without groups (by=)"
-    off = sum(group.verdict == "miscalibrated" for group in e.groups.values())
-    return f"strong, {off:,} of {len(e.groups):,} groups miscalibrated"
+    return f"strong, {e.n_miscalibrated_groups:,} of {len(e.groups):,} groups miscalibrated"
