@@ -250,8 +250,8 @@ class PoissonRows:
         weight, mean = (np.column_stack(columns) for columns in zip(*parts, strict=True))
         used = mean > 0
         event = np.broadcast_to(np.array([1, 0], dtype=np.uint8), used.shape)[used]
-        self.rows = WeightedRows(used.sum(axis=1), weight[used], event)
-        self.mean = mean[used]
+        self.rows: WeightedRows = WeightedRows(used.sum(axis=1), weight[used], event)
+        self.mean: Floats = mean[used]
         self._several = np.flatnonzero(np.abs(self.mean - 1) > _ROUNDING)
 
     @property
@@ -493,11 +493,11 @@ class SharedDraws:
         rank[first] = np.arange(self.size, dtype=np.int32)
         others = zip(tables[1:], rows.places[1:], strict=True)
         self.orders = [None, *(_or_none(rank[_rows_in_order(table, place, rows.event)]) for table, place in others)]
-        self.alike = _alike(tables, self.orders)
+        self.alike: list[list[int]] = _alike(tables, self.orders)
         for one, *others_alike in self.alike:  # they share the arrays of their counts
             for i in others_alike:
                 tables[i] = ScoreTable(tables[i].score, tables[one].n, tables[one].k)
-        self.models = [
+        self.models: list[TableReplicates] = [
             TableReplicates(table, metrics, takes_draws=True, partitions=known)
             for table, known in zip(tables, partitions or [_NO_PARTITIONS] * len(tables), strict=True)
         ]

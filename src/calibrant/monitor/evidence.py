@@ -134,10 +134,10 @@ class EvidenceRecorder:
         self.events: tuple[str, ...] = tuple(settings.events)
         table = schema.streams
         rows = connection.execute(sa.select(table).where(table.c.version_id == version_id)).all()
-        self.streams = {row.stream: MonitoredStream.from_row(row) for row in rows}
+        self.streams: dict[str, MonitoredStream] = {row.stream: MonitoredStream.from_row(row) for row in rows}
         if self.streams and WHOLE not in self.streams:
             raise damaged("a version has sums of groups and no sums of all rows")
-        self.stored = set(self.streams)
+        self.stored: set[str] = set(self.streams)
         alarms = schema.alarms
         query = sa.select(alarms.c.stream).where(alarms.c.version_id == version_id)
         self.alarmed: set[Any] = set(connection.execute(query).scalars())

@@ -25,7 +25,7 @@ from calibrant.monitor.observations import (
 )
 from calibrant.monitor.schema import WHOLE, damaged
 from calibrant.monitor.status import Receipt
-from calibrant.monitor.time_windows import to_datetime
+from calibrant.monitor.time_windows import WindowRule, to_datetime
 from calibrant.tables.score_table import ScoreTable
 
 _MOST_PARTS = 64
@@ -79,7 +79,7 @@ class Recorder:
         self.connection = connection
         self.model = model
         self.settings: ModelSettings = model.settings
-        self.rule = model.settings.rule
+        self.rule: WindowRule = model.settings.rule
         self.versions: list[Version] = model.versions(connection)
         if [version.ordinal for version in self.versions] != list(range(1, len(self.versions) + 1)):
             raise damaged(f"versions.ordinal of model {model.name!r} must count from 1")

@@ -1,7 +1,7 @@
 """Words of a report on predicted probabilities."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,10 +34,11 @@ class BinWords(NamedTuple):
 class BinaryWords(Words):
     """How a report speaks of predicted probabilities."""
 
-    name, forecasts = "score", "scores"
+    name: ClassVar[str] = "score"
+    forecasts: ClassVar[str] = "scores"
     has_null_ranges = True
     group_code = "cb.Multicalibrator().fit(features, outcomes, scores=scores)"
-    method = (
+    method: ClassVar[tuple[tuple[str, str], ...]] = (
         ("Log-odds error", "root mean square deviation of the log-odds over bins of equal information."),
         (
             "ECE, ACE",

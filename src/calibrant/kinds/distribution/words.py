@@ -1,6 +1,6 @@
 """Words of a report on predictive distributions."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from calibrant.results.evaluation import Evaluation
 class DistributionWords(PointWords):
     """How a report speaks of predictive distributions."""
 
-    name, forecasts = "forecast", "forecasts"
+    name: ClassVar[str] = "forecast"
+    forecasts: ClassVar[str] = "forecasts"
 
     def means(self, e: Evaluation) -> tuple[float, float] | None:
         return None

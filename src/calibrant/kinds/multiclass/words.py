@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from calibrant._support.formatting import format_percent, format_pvalue
 from calibrant.kinds.binary.words import BinWords, bin_sentences
@@ -18,7 +18,8 @@ _ROWS_PER_PARAMETER = 50
 class MulticlassWords(Words):
     """How a report speaks of class probabilities."""
 
-    name, forecasts = "class probabilities", "probabilities"
+    name: ClassVar[str] = "class probabilities"
+    forecasts: ClassVar[str] = "probabilities"
     has_null_ranges = True
 
     def means(self, e: Evaluation) -> tuple[float, float] | None:

@@ -1,6 +1,6 @@
 """Words of a report on probabilities of ordered classes."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from calibrant.kinds.binary.words import BinWords, bin_sentences
 from calibrant.kinds.multiclass.words import error_cells, error_header, most_significant
@@ -12,7 +12,8 @@ from calibrant.results.evaluation import Evaluation
 class OrdinalWords(Words):
     """How a report speaks of probabilities of ordered classes."""
 
-    name, forecasts = "ordered class probabilities", "probabilities"
+    name: ClassVar[str] = "ordered class probabilities"
+    forecasts: ClassVar[str] = "probabilities"
     has_null_ranges = True
 
     def means(self, e: Evaluation) -> tuple[float, float] | None:

@@ -85,7 +85,7 @@ class SignedErrors:
         self.partition = partition
         self.cluster = cluster
         self.alpha = alpha
-        self.start = np.searchsorted(partition.labels, np.arange(len(partition))).astype(np.int64)
+        self.start: Ints = np.searchsorted(partition.labels, np.arange(len(partition))).astype(np.int64)
         table, e = partition.table, error
         p = table.prediction
         self.mean: Floats = partition.mean(lambda run: p[run])
@@ -96,8 +96,8 @@ class SignedErrors:
         if table.w2 is not None:
             self._add_moments("w2", table.w2, d, e)
         self._add_zeros(w, e)
-        self.values = np.column_stack(self._signed)
-        self.weight_before = np.arange(p.size + 1.0) if w is None else np.concatenate([[0.0], np.cumsum(w)])
+        self.values: Floats = np.column_stack(self._signed)
+        self.weight_before: Floats = np.arange(p.size + 1.0) if w is None else np.concatenate([[0.0], np.cumsum(w)])
 
     def _add_moments(self, name: str, weight: Floats | None, d: Floats, e: Floats) -> None:
         """Add the columns for the moments of outcomes with this weight: four for "n", two for "w2"."""

@@ -1,7 +1,7 @@
 """Words of a report on point predictions."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from calibrant.results.evaluation import Evaluation
 class PointWords(Words):
     """How a report speaks of point predictions."""
 
-    name, forecasts = "prediction", "predictions"
+    name: ClassVar[str] = "prediction"
+    forecasts: ClassVar[str] = "predictions"
 
     def means(self, e: Evaluation) -> tuple[float, float] | None:
         table: Any = e.table

@@ -176,7 +176,7 @@ class AlarmDelivery:
 
     def __init__(self, service: "Service") -> None:
         self.service = service
-        self.outbox = service.outbox
+        self.outbox: Outbox = service.outbox
         self.channels = service.settings.channels
         self._senders = WorkQueue("deliver", max(len(self.channels), 1), 1000)
         self._wake = {channel.name: asyncio.Event() for channel in self.channels}

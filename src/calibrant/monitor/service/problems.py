@@ -43,8 +43,8 @@ class ServiceProblem(Exception):  # noqa: N818  (the term of RFC 9457)
         super().__init__(detail)
         self.status = status
         self.detail: str = printable(detail, keep="\n")
-        self.headers = dict(headers or {})
-        self.members = {name: value for name, value in members.items() if value not in (None, "")}
+        self.headers: dict[str, str] = dict(headers or {})
+        self.members: dict[str, object] = {name: value for name, value in members.items() if value not in (None, "")}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the members of the answer."""

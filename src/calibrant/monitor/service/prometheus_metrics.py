@@ -25,22 +25,22 @@ class RequestMetrics:
     """Counters of requests and of refused tokens, by operation, never by model or token."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
+        self.registry: CollectorRegistry = CollectorRegistry()
+        self.requests: Counter = Counter(
             "calibrant_http_requests", "Answered requests", ("operation", "status"), registry=self.registry
         )
-        self.seconds = Histogram(
+        self.seconds: Histogram = Histogram(
             "calibrant_http_request_seconds",
             "Time to answer a request",
             ("operation",),
             registry=self.registry,
             buckets=_BUCKETS,
         )
-        self.rows = Counter("calibrant_stored_rows", "Rows stored by this process", registry=self.registry)
-        self.store_errors = Counter(
+        self.rows: Counter = Counter("calibrant_stored_rows", "Rows stored by this process", registry=self.registry)
+        self.store_errors: Counter = Counter(
             "calibrant_store_errors", "Requests that failed because of the store", registry=self.registry
         )
-        self.deliveries = Counter(
+        self.deliveries: Counter = Counter(
             "calibrant_deliveries", "Attempts to send an alarm", ("channel", "result"), registry=self.registry
         )
 

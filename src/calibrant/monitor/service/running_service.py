@@ -63,7 +63,7 @@ class EventHub:
         self._known: dict[str, int] = {}
         self._streams: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
-        self.stopping = asyncio.Event()
+        self.stopping: asyncio.Event = asyncio.Event()
 
     @property
     def full(self) -> bool:
@@ -146,17 +146,17 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.store: Store = Store(settings.store)
-        self.tokens = TokenBook(self.store)
-        self.writers = WriteQueue("write", self.store, settings.max_queue)
-        self.readers = WorkQueue("read", 4, 4 * settings.max_queue)
-        self.computers = WorkQueue("compute", 1, 8)
+        self.tokens: TokenBook = TokenBook(self.store)
+        self.writers: WriteQueue = WriteQueue("write", self.store, settings.max_queue)
+        self.readers: WorkQueue = WorkQueue("read", 4, 4 * settings.max_queue)
+        self.computers: WorkQueue = WorkQueue("compute", 1, 8)
         # Run a function that reads the store, that writes to it (and return when that is durable), and that computes
         # for long, one at a time.
         self.read, self.write, self.compute = self.readers.run, self.writers.run, self.computers.run
-        self.events = EventHub(lambda: self.read(self.revisions), settings.max_streams)
-        self.metrics = RequestMetrics()
-        self.queues = (self.writers, self.readers, self.computers)
-        self.outbox = Outbox(self.store, settings.lease_seconds, settings.retry_seconds, settings.public_url)
+        self.events: EventHub = EventHub(lambda: self.read(self.revisions), settings.max_streams)
+        self.metrics: RequestMetrics = RequestMetrics()
+        self.queues: tuple[WorkQueue, ...] = (self.writers, self.readers, self.computers)
+        self.outbox: Outbox = Outbox(self.store, settings.lease_seconds, settings.retry_seconds, settings.public_url)
         self.delivery: AlarmDelivery | None = None
         self._loading: asyncio.Task[None] | None = None
         self._monitors: dict[str, Monitor] = {}

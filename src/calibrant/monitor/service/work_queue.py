@@ -30,7 +30,8 @@ class WorkQueue:
     def __init__(self, name: str, n_threads: int, most: int) -> None:
         self.name = name
         self.most = most
-        self.n_inside = self.n_refused = 0
+        self.n_inside: int = 0
+        self.n_refused: int = 0
         self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix=f"calibrant-{name}")
 
     async def run(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
