@@ -37,7 +37,7 @@ def parse_window(text: str) -> str | int:
     return int(text) if text.isdecimal() else text
 
 
-store_option = click.option(
+store_option: Decorator = click.option(
     "--store", required=True, metavar="STORE", help="A SQLite file, or a URL such as postgresql+psycopg://user@host/db."
 )
 _model_option = click.option("--model", metavar="NAME", default="default", show_default=True, help="The model.")

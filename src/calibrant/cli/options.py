@@ -65,12 +65,12 @@ def add_options(*options: Decorator) -> Decorator:
     return decorate
 
 
-force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
-json_options = add_options(
+force_option: Decorator = click.option("--force", is_flag=True, help="Overwrite existing files.")
+json_options: Decorator = add_options(
     click.option("--json", "json_file", metavar="FILE", help="Write all results as JSON; - is standard output."),
     force_option,
 )
-report_options = add_options(
+report_options: Decorator = add_options(
     click.option("--html", metavar="FILE", help="Write an HTML report: one self-contained page."), json_options
 )
 
@@ -94,7 +94,7 @@ def forecast_options(names: Sequence[str]) -> Decorator:
     )
 
 
-max_bytes_option = click.option(
+max_bytes_option: Decorator = click.option(
     "--max-bytes", type=parse_size, metavar="SIZE", help="Largest input, after decompression (not for Parquet)."
 )
 
@@ -186,7 +186,7 @@ _resampling_options = add_options(
     ),
 )
 # Options of the metrics, tests and intervals of an evaluation.
-evaluation_options = add_options(
+evaluation_options: Decorator = add_options(
     _cluster_option,
     click.option(
         "--margin",
@@ -211,7 +211,7 @@ evaluation_options = add_options(
     _resampling_options,
 )
 # Options of the search for segments, and of their tests and intervals.
-audit_options = add_options(
+audit_options: Decorator = add_options(
     _cluster_option,
     click.option(
         "--depth", type=click.IntRange(1, 3), default=2, show_default=True, help="Largest number of conditions."
