@@ -478,7 +478,7 @@ def test_a_candidate_that_fails_is_named():
         ({"calibrators": {}}, "calibrators"),
         ({"calibrators": {"uncalibrated": cb.Platt()}}, "uncalibrated"),
         ({"alpha": 2}, "alpha"),
-        ({"n_resamples": 50}, "at least 119"),
+        ({"n_resamples": 50}, "at least 139"),
     ],
 )
 def test_arguments_of_auto_are_checked(options, words):

@@ -110,10 +110,10 @@ class LogitSpline(ScoreMap):
     >>> y = rng.random(2000) < p**2 / (p**2 + (1 - p) ** 2)  # log-odds twice as large
     >>> cal = LogitSpline().fit(p, y)
     >>> cal([0.2, 0.5, 0.8]).round(2)
-    array([0.05, 0.5 , 0.94])
+    array([0.06, 0.49, 0.93])
     >>> low, high = cal.band([0.2, 0.5, 0.8])
     >>> low.round(2), high.round(2)
-    (array([0.03, 0.45, 0.92]), array([0.07, 0.54, 0.96]))
+    (array([0.05, 0.46, 0.91]), array([0.08, 0.53, 0.95]))
     """
 
     map_kinds: ClassVar[tuple[str, ...]] = ("logit_cubic",)

@@ -88,8 +88,8 @@ COLUMNS = ForecastColumns(
     audited=lambda model: model.columns[0],
     fit=Fit(
         (
-            *("isotonic", "platt", "temperature", "beta", "binning_average", "venn_abers", "prior_shift", "cats"),
-            *("caps", "auto"),
+            *("isotonic", "logit_spline", "platt", "temperature", "beta", "binning_average", "venn_abers"),
+            *("prior_shift", "cats", "caps", "auto"),
         ),
         _metrics,
     ),
