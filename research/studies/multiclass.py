@@ -1,6 +1,6 @@
 """Error rates and power of the verdict on class probabilities.
 
-Each data set is decided by the library (`decide_classes` in `calibrant.inference.multiclass`); no resampling is needed.
+Each data set is decided by the library (`calibrant.kinds.multiclass.verdict`); no resampling is needed.
 Results are kept per cell in docs/studies/multiclass.csv after each chunk of data sets, so that the study continues
 where it was stopped.
 

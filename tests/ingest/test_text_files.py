@@ -274,7 +274,7 @@ def test_rows_that_are_not_in_the_metadata_are_noticed(tmp_path, monkeypatch):
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"y": Y, "p": P}), tmp_path / "a.parquet")
-    monkeypatch.setattr("calibrant.ingest.parquet_files.count_rows", lambda file: 5_001)
+    monkeypatch.setattr("calibrant.ingest.parquet_checks.count_rows", lambda file: 5_001)
     with pytest.raises(InputError, match="its metadata state 5,001 rows, but 5,000 were found"):
         cb.scan(tmp_path / "a.parquet", y="y", p="p")
 

@@ -15,7 +15,7 @@ from calibrant import InputError
 from calibrant.inference import EProcess
 from calibrant.inference.sequential.e_processes import Evidence
 from calibrant.monitor import schema
-from calibrant.monitor.alarms import list_silences, silence_model
+from calibrant.monitor.alarm_log import list_silences, silence_model
 from calibrant.monitor.model_queries import latest_versions, read_states, read_summaries
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.schema import RULES, StoredValue, StoreError

@@ -351,7 +351,7 @@ def silence(store: str, model: str, duration: timedelta | None, reason: str | No
       calibrant monitor silence --store monitor.db --model churn --end 1
     """
     opened, who = _open(store, model).store, command_line_user()
-    from calibrant.monitor.alarms import end_silence, list_silences, silence_model
+    from calibrant.monitor.alarm_log import end_silence, list_silences, silence_model
 
     if end is not None:
         with opened.act(who, "end silence", model, silence=end):

@@ -6,7 +6,8 @@ from typing import Any
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant.evaluation.evaluate import check_settings, evaluate_rows
+from calibrant.evaluation.evaluate import evaluate_rows
+from calibrant.evaluation.settings_checks import check_settings
 from calibrant.kinds.base import Kind, forecast_kind, kind_of
 from calibrant.kinds.row_losses import compare_models
 from calibrant.metrics.costs import Cost

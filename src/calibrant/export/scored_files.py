@@ -20,7 +20,7 @@ from calibrant._support.arrays import Bools, Floats
 from calibrant._support.errors import Argument, InputError, MissingExtraError, no_column, wrong_value
 from calibrant._support.formatting import printable
 from calibrant.ingest.formats import File, guess_format
-from calibrant.ingest.parquet_files import check_rows, parquet_errors
+from calibrant.ingest.parquet_checks import check_rows, parquet_errors
 from calibrant.ingest.text_files import (
     NULLS,
     csv_blocks,

@@ -33,7 +33,7 @@ from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.counting import CountOptions, TableOptions, Weighting
 from calibrant.ingest.formats import File, Format, guess_format, open_duckdb, quoted_path
 from calibrant.ingest.memory import prepare_libraries, read_size, reading_memory
-from calibrant.ingest.parquet_files import check_pages, check_rows, count_rows, half_columns, parquet_names
+from calibrant.ingest.parquet_checks import check_pages, check_rows, count_rows, half_columns, parquet_names
 from calibrant.ingest.table_counter import TableCounter, check_name, check_names
 from calibrant.ingest.text_files import csv_tables, json_keys, json_tables, parse_number, read_header
 from calibrant.tables.collection import Tables

@@ -226,7 +226,7 @@ def kind_of(name: str) -> Kind:
 
 @dataclass(frozen=True)
 class Defaults:
-    """The default settings of an evaluation of one kind, as its module ``panel`` declares them.
+    """The default settings of an evaluation of one kind, as its module ``defaults`` declares them.
 
     Attributes
     ----------

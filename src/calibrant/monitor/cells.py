@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.file_writing import new_file, write_file
 from calibrant.monitor import schema
-from calibrant.monitor.alarms import read_alarms
+from calibrant.monitor.alarm_log import read_alarms
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP, group_key, group_label
 from calibrant.monitor.schema import StoreError, check_stream, damaged, stream_key
 from calibrant.monitor.time_windows import time_array, to_datetime

@@ -13,7 +13,7 @@ from calibrant._support.arrays import Floats
 from calibrant.inference.sequential.e_processes import EProcess, Evidence
 from calibrant.inference.sequential.e_values import e_bh, log_mean_e
 from calibrant.monitor import schema
-from calibrant.monitor.alarms import store_alarms
+from calibrant.monitor.alarm_log import store_alarms
 from calibrant.monitor.cells import CellKey, table_sums
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP

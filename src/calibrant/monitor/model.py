@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
 
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.monitor import schema
-from calibrant.monitor.alarms import acknowledge_alarm, read_alarms
+from calibrant.monitor.alarm_log import acknowledge_alarm, read_alarms
 from calibrant.monitor.cells import check_folder, forget_tables, round_tables, write_files
 from calibrant.monitor.model_queries import Reader
 from calibrant.monitor.model_settings import ModelSettings, StoredModel

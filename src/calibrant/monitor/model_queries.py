@@ -14,7 +14,7 @@ from calibrant._support.arrays import Floats
 from calibrant._support.errors import Argument, InputError, Note
 from calibrant.inference.sequential.change_points import WindowSums, change_point, dispersion
 from calibrant.monitor import schema
-from calibrant.monitor.alarms import read_alarms
+from calibrant.monitor.alarm_log import read_alarms
 from calibrant.monitor.cells import load_cells
 from calibrant.monitor.evidence import group_thresholds, group_weights, level_of_groups, log_threshold
 from calibrant.monitor.model_settings import ModelSettings, StoredModel, Version

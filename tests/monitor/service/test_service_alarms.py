@@ -13,7 +13,7 @@ import sqlalchemy as sa
 import calibrant as cb
 from calibrant import InputError
 from calibrant.monitor import schema
-from calibrant.monitor.alarms import silence_model
+from calibrant.monitor.alarm_log import silence_model
 from calibrant.monitor.service.notifications import Mailbox, Notification
 from calibrant.monitor.service.outbox import Outbox
 from calibrant.monitor.service.service_settings import read_settings
@@ -79,7 +79,7 @@ def test_an_alarm_and_its_entry_are_one_transaction(store, monkeypatch):
     def fail(*args, **options):
         raise RuntimeError("no ids")
 
-    monkeypatch.setattr("calibrant.monitor.alarms.uuid.uuid4", fail)
+    monkeypatch.setattr("calibrant.monitor.alarm_log.uuid.uuid4", fail)
     with pytest.raises(RuntimeError, match="no ids"):
         raise_alarm(store, "other")
     assert cb.Monitor(store, model="other").alarms() == ()

@@ -164,7 +164,7 @@ def audit(
     >>> sorted(segment.rule for segment in found.segments)
     ['a = 0 and b = 0', 'a = 0 and b = 1', 'a = 1 and b = 0', 'a = 1 and b = 1']
     """
-    settings = check_settings(depth, min_rows, alpha, confidence_level, n_resamples)
+    settings = check_audit_settings(depth, min_rows, alpha, confidence_level, n_resamples)
     seeds = seed_sequence(random_state).spawn(2)
     if y is not None:
         from calibrant.evaluation.audit.file_audit import audit_files
@@ -181,7 +181,7 @@ def audit(
     return audit_sample(sample, settings, null, progress)
 
 
-def check_settings(
+def check_audit_settings(
     depth: int, min_rows: int | None, alpha: float, confidence_level: float, n_resamples: int
 ) -> dict[str, Any]:
     """Return the settings of an audit; raise an error if one is not possible."""

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from calibrant._support.errors import Argument, InputError, is_number
 from calibrant._support.plain_data import label as json_label
-from calibrant.monitor.alarms import end_silence, list_silences, silence_model
+from calibrant.monitor.alarm_log import end_silence, list_silences, silence_model
 from calibrant.monitor.model import Monitor
 from calibrant.monitor.observations import group_key
 from calibrant.monitor.service.openapi import SETTINGS, Call, Endpoint, Parameter, describe, list_page, ref

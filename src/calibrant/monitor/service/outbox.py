@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from calibrant.monitor import schema
-from calibrant.monitor.alarms import alarm_from_row
+from calibrant.monitor.alarm_log import alarm_from_row
 from calibrant.monitor.schema import WHOLE, damaged
 from calibrant.monitor.service.notifications import Channel, Notification
 from calibrant.monitor.service.page_views import PageLinks

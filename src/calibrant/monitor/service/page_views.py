@@ -15,7 +15,7 @@ from calibrant._support.errors import InputError
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.kinds.log_odds import NAME as LOG_ODDS_ERROR
 from calibrant.metrics.bins import EqualSize
-from calibrant.monitor.alarms import Silence
+from calibrant.monitor.alarm_log import Silence
 from calibrant.monitor.model import Monitor
 from calibrant.monitor.model_queries import ModelSummary
 from calibrant.monitor.observations import group_key, group_label

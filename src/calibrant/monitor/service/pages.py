@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from calibrant.monitor.alarms import list_silences
+from calibrant.monitor.alarm_log import list_silences
 from calibrant.monitor.model_queries import ModelState, ModelSummary, read_states, read_summaries
 from calibrant.monitor.service.access_tokens import Access, bearer
 from calibrant.monitor.service.page_views import ModelRequest, PageLinks, ResultCache, model_view, overview_view

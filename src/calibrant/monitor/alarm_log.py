@@ -1,4 +1,7 @@
-"""Alarms in the store: raised, read and acknowledged; and silences, in which nobody is notified of them."""
+"""The log of alarms in the store: written, read and acknowledged; and silences, in which nobody is notified.
+
+`calibrant.monitor.evidence` decides whether an alarm is raised.
+"""
 
 import uuid
 from collections.abc import Sequence
