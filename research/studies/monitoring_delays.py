@@ -22,8 +22,8 @@ import numpy as np
 
 import calibrant as cb
 from calibrant.inference import EProcess, log_mean_e
+from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
-from calibrant.kinds.binary.verdict import BinaryTests
 from research.studies.designs import run_cells, write
 from research.studies.monitoring import ALPHA, Stream, draw_groups, first_alarms, first_group_alarms
 

@@ -1,11 +1,8 @@
 """Error rates and power of the verdict: 180 designs of independent, clustered and weighted rows.
 
-The library decides each data set (`calibrant.kinds.binary.verdict.BinaryTests`) without resampling. Results are stored
-per design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation are
-written from that file.
-
-    python -m research.studies.verdicts            run the missing cells, then write the tables
-    python -m research.studies.verdicts --tables   write the tables only
+The library decides each data set without resampling (`calibrant.inference.binary_tests.BinaryTests`). Results are
+stored per design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation
+are written from that file.
 """
 
 import csv
@@ -19,9 +16,9 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
+from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import PairedRows
-from calibrant.kinds.binary.verdict import BinaryTests
 from research.studies.designs import RESULTS, mean_logit, workers, write
 
 ROWS = (200, 1_000, 5_000, 50_000)

@@ -10,8 +10,9 @@ import pytest
 
 import calibrant as cb
 from calibrant._support import workers
+from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
-from calibrant.kinds.binary.verdict import BinaryTests, decide
+from calibrant.kinds.binary.verdict import decide
 from calibrant.results.evaluation import Evaluation
 
 FRAMES = [name for name in ("pandas", "polars", "pyarrow") if importlib.util.find_spec(name)]

@@ -11,9 +11,10 @@ from scipy.stats import norm
 import calibrant as cb
 from calibrant.inference import ValidationPrecision
 from calibrant.inference.binary_components import binary_components
+from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.sample_size import auc_rows, net_benefit_rows, oe_rows, slope_rows
-from calibrant.kinds.binary.verdict import BinaryTests, decide
+from calibrant.kinds.binary.verdict import decide
 
 SCORES = np.random.default_rng(0).beta(1, 9, 2_000)
 Z = 1.959963984540054

@@ -11,8 +11,9 @@ from scipy.special import expit, ndtr
 from scipy.stats import poisson
 
 from calibrant._support.errors import InputError
+from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
-from calibrant.kinds.binary.verdict import BinaryTests, decide
+from calibrant.kinds.binary.verdict import decide
 from calibrant.kinds.multiclass.components import _bounded, class_shifts, skewed_two_sided
 from calibrant.kinds.multiclass.confusions import _grouped, _variance, confusions
 from calibrant.kinds.multiclass.design import ClassRows

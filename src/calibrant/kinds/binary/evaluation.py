@@ -13,6 +13,7 @@ from numpy.random import SeedSequence
 from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.workers import Submit, run_together
 from calibrant.inference.binary_components import IMPOSSIBLE, binary_components
+from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
@@ -21,7 +22,7 @@ from calibrant.inference.resampling import Replicates, metric_values, resample_m
 from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary.defaults import DEFAULTS
 from calibrant.kinds.binary.details import BinaryDetails
-from calibrant.kinds.binary.verdict import BinaryTests, decide, decide_without_tests
+from calibrant.kinds.binary.verdict import decide, decide_without_tests
 from calibrant.kinds.grouped_sample import Starter
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE

@@ -11,10 +11,10 @@ from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import PlainResult
 from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, LogOddsDeviation
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.kinds.binary.verdict import BinaryTests
 from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import (
     BinsOfClass,

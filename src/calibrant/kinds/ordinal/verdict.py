@@ -8,10 +8,10 @@ import numpy as np
 
 from calibrant._support.arrays import Floats
 from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.kinds.binary.verdict import BinaryTests
 from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import impossible_outcomes
 from calibrant.kinds.multiclass.design import ClassRows
