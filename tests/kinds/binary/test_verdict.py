@@ -6,7 +6,6 @@ import json
 import math
 import re
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
