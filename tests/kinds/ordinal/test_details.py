@@ -69,7 +69,7 @@ def test_words_state_the_worst_threshold_and_all_thresholds_in_order(result):
     assert all("at most " in sentence for sentence in WORDS.meaning(result)[:1])
     (table,) = WORDS.tables(result, "m0")
     assert [row[0] for row in table.cells] == ["outcome", "at most low", "at most mid"]
-    assert [row[-1] for row in table.cells[1:]] == ["underestimates"] * 2
+    assert [row[-1] for row in table.cells[1:]] == ["too low"] * 2
     assert WORDS.means(result) == result.details.mean_class
     action = WORDS.recalibrate(result, "rows.csv")
     assert "RPS" in action.text

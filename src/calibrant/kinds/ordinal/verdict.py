@@ -43,7 +43,8 @@ class Threshold(ClassDecision):
     in_the_large : float
         The p-value of its calibration in the large, adjusted in the same way.
     side : str
-        "overestimates" where the forecasts are too high: too few outcomes are predicted at or below the class.
+        "overestimates" where predicted classes are too high: more outcomes than predicted are at or below the class.
+        "underestimates" where they are too low: fewer outcomes than predicted are at or below the class.
 
     See Also
     --------

@@ -9,6 +9,9 @@ from calibrant.kinds.words import FRESH_ROWS, Action, ReportTable, Words, gain_t
 from calibrant.results.evaluation import Evaluation
 
 
+_CLASSES_ARE = {"": "", "overestimates": "too high", "underestimates": "too low"}
+
+
 class OrdinalWords(Words):
     """How a report speaks of probabilities of ordered classes."""
 
@@ -44,11 +47,18 @@ class OrdinalWords(Words):
         return bin_sentences(e, e.breakdowns[name], words)
 
     def tables(self, e: Evaluation, key: str) -> list[ReportTable]:
-        """Return the table of thresholds, in the order of the classes."""
+        """Return the table of thresholds, in the order of the classes.
+
+        Its last column speaks of the classes: where too few outcomes are predicted at or below a class, the predicted
+        classes are too high. "overestimates" beside a probability that is too low would be misread.
+        """
         details: Any = e.details
-        rows = [[threshold_name(t.label), *error_cells(t, e)] for t in details.thresholds]
-        cells = [["outcome", *error_header(e)], *rows]
-        return [most_significant("Thresholds", cells, len(rows), ("outcome", "direction"))]
+        rows = []
+        for threshold in details.thresholds:
+            *cells, direction = error_cells(threshold, e)
+            rows.append([threshold_name(threshold.label), *cells, _CLASSES_ARE[direction]])
+        header = ["outcome", *error_header(e)[:-1], "predicted classes"]
+        return [most_significant("Thresholds", [header, *rows], len(rows), ("outcome", "predicted classes"))]
 
 
 WORDS = OrdinalWords()
