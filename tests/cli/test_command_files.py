@@ -113,7 +113,7 @@ def test_the_label_of_the_event_is_found_if_all_rows_have_it(here, call, label):
         ("empty.csv", "empty.csv is empty"),
         ("cut.parquet", "cut.parquet cannot be read"),
         ("words.csv", "words.csv, line 2 cannot be read"),
-        ("percent.csv", "percentages? Divide by 100"),
+        ("percent.csv", "percentages, divide them by 100"),
     ],
 )
 def test_files_that_cannot_be_read_are_errors_with_a_reason(here, call, kind, words):

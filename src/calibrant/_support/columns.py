@@ -313,9 +313,9 @@ def _not_probabilities(column: ColumnData, values: Floats, far: Bools, squash: s
     if not np.isfinite(values[row]):
         hint = "Look for a division by zero or an overflow where the scores are computed."
     elif (finite < 0).any():
-        hint = f"Negative values: logits or margins? Apply {squash} first."
+        hint = f"Some values are negative; if they are logits or margins, apply {squash} first."
     elif finite.max() <= 100:
-        hint = f"Values up to {finite.max():.4g}: percentages? Divide by 100."
+        hint = f"The largest value is {finite.max():.4g}; if the values are percentages, divide them by 100."
     else:
         hint = "Convert the scores to probabilities first; for predicted numbers pass calibrant.Point(prediction)."
     return column.error(

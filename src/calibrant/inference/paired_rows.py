@@ -131,7 +131,7 @@ def read_rows(
     rows: Mapping[str, Any],
     reader: TableReader[ScoreTable] = read_score_table,
 ) -> tuple[ScoreTable, PairedRows | None]:
-    """Return the table and, where rows are in clusters, the rows; errors call the scores as the reader does."""
+    """Return the table and, where rows are in clusters, the rows. Errors use the reader's name of the scores."""
     if cluster is None:
         return reader(y_true, y_prob, rows), None
     if isinstance(y_true, ScoreTable):

@@ -36,12 +36,16 @@ from calibrant.tables.score_table import Partition, ScoreTable, event_squares, r
 # Rows are resampled one by one if scores have at most this number of rows on average; otherwise sampling the counts of
 # whole scores is faster.
 _MAX_ROWS_PER_SCORE = 16
-_MOST_ROWS = 2**27  # beyond, the probabilities of single rows would differ by more than 3 % (see the kernel's draw)
-_MOST_BYTES_AHEAD = 2e6  # of sums of replicates that wait for their turn, for each of several tables
-_MOST_BINS = 300_000  # of all replicates, 24 bytes each, that are measured at once
-_ROUNDING = 1e-9  # of the mean number of rows of a unit
+# With more rows, the probabilities of single rows would differ by more than 3 % (see the kernel's draw).
+_MOST_ROWS = 2**27
+# Sums of replicates are computed ahead of their use if those of a table take at most this number of bytes.
+_MOST_BYTES_AHEAD = 2e6
+# Several tables are measured together if the bins of all their replicates, of 24 bytes per bin, are at most this many.
+_MOST_BINS = 300_000
+# Mean numbers of rows per unit that differ from 1 by less are equal to 1: the difference is rounding.
+_ROUNDING = 1e-9
 
-# The partitions of a table that are known, by bins.
+# The partitions of a table that were computed before, by bins.
 Partitions: TypeAlias = Mapping[Any, Partition]
 _NO_PARTITIONS: Partitions = MappingProxyType({})
 

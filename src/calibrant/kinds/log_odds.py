@@ -185,7 +185,7 @@ def _fine_bound(e: Any) -> str:
 
 
 class LogOddsEstimate(NamedTuple):
-    """The log-odds error with its null distribution, and what it is known from."""
+    """The log-odds error with its null distribution and the effective information of the rows."""
 
     error: Interval
     null: Null

@@ -472,12 +472,12 @@ class GCE(_Immutable):
 
     @property
     def range(self) -> tuple[float, float]:
-        """Bounds of the value of the population."""
+        """Range of the metric in the population."""
         low, high = getattr(self.loss, "range", (0.0 if self.measures_gaps else -math.inf, math.inf))
         return (0.0, max(abs(low), abs(high))) if self._takes_absolute else (low, high)
 
     def range_of(self, table: ScoreTable) -> tuple[float, float]:
-        """Return the bounds of the value of a population with such scores as the table has.
+        """Return the range of the metric in a population with the scores of the table.
 
         A mean of signed gaps (the bias) is the mean score less an event rate, so it lies between the mean score less 1
         and the mean score. Other values are bounded by the lowest and the highest score.

@@ -22,7 +22,7 @@ that declares the same properties gets bitwise identical intervals, nulls and te
 ``tests_scores`` : bool, default False
     The loss tests each score. It has ``alpha`` and ``rejects(partition, bins, score)``; see `RejectionRate`.
 ``range`` : pair of floats, default (0, inf) if the loss measures gaps, else (-inf, inf)
-    Bounds of the value of the population.
+    Range of the metric in the population.
 ``range_of_scores`` : callable, optional
     From the lowest and the highest score to the bounds of the value of a population with scores between them.
 ``interval_method`` : str, default "anchored" if the loss measures gaps, else "symmetric"

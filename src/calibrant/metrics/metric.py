@@ -30,7 +30,7 @@ class Metric(Protocol):
     ``direction`` : "lower", "higher" or a number, default "lower"
         Which values are better; a number is the value of a calibrated model, such as 0.0 for the bias.
     ``range`` : pair of floats, default (-inf, inf)
-        Bounds of the value of the population; limits of intervals are clipped to them.
+        Range of the metric in the population; limits of intervals are clipped to them.
     ``range_of`` : callable, optional
         From a table to narrower bounds, such as those of its scores.
     ``interval_method`` : str, default "anchored" if the metric measures gaps, else "symmetric"

@@ -287,7 +287,8 @@ class Status:
             if self.n_windows
             else ""
         )
-        closed = f"{self.n_rows - self.n_open_rows:,} rows in {self.n_windows:,} closed windows{last}{rates}"
+        windows = "window" if self.n_windows == 1 else "windows"
+        closed = f"{self.n_rows - self.n_open_rows:,} rows in {self.n_windows:,} closed {windows}{last}{rates}"
         return f"{closed}; {self.n_open_rows:,} rows in {self.n_open_windows:,} open."
 
     def _event_text(self, label: Any) -> str:

@@ -144,9 +144,11 @@ def _not_probabilities(matrix: Floats, far: Bools, name: str) -> InputError:
     row, place = (int(i) for i in np.argwhere(far)[0])
     value = float(matrix[row, place])
     finite = matrix[np.isfinite(matrix)]
-    hint = "Negative values: logits or margins? Apply a softmax first." if (finite < 0).any() else ""
-    if not hint and finite.size and finite.max() <= 100:
-        hint = f"Values up to {finite.max():.4g}: percentages? Divide by 100."
+    hint = ""
+    if (finite < 0).any():
+        hint = "Some values are negative; if they are logits or margins, apply a softmax first."
+    elif finite.size and finite.max() <= 100:
+        hint = f"The largest value is {finite.max():.4g}; if the values are percentages, divide them by 100."
     return InputError(
         f"{name} must lie in [0, 1]; {int(far.sum()):,} of {matrix.size:,} values do not, the first at row {row}, "
         f"column {place} is {value:.6g}.",

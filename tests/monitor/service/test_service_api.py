@@ -207,7 +207,8 @@ def test_bad_bodies_are_problems_with_the_words_of_the_library(churn, body, kind
 def test_a_problem_names_argument_row_and_hint(churn):
     reply = churn.request("POST", f"{OWN}/observations", {"y": [0, 1], "p": [0.5, 95], "time": "2026-01-01"})
     found = reply.json()
-    assert (found["argument"], found["row"], found["hint"]) == ("p", 1, "Values up to 95: percentages? Divide by 100.")
+    hint = "The largest value is 95; if the values are percentages, divide them by 100."
+    assert (found["argument"], found["row"], found["hint"]) == ("p", 1, hint)
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])

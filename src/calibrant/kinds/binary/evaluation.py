@@ -112,8 +112,8 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a sample without groups; rows in too few clusters are not tested.
 
-    `measured` has the values of the sample, if they are known, and may have replicates. A `design` that is given is
-    also that of the details; the caller lets it forget its arrays when they are complete.
+    `measured` has the values of the sample, if they were computed before, and may have replicates. A given `design` is
+    also used for the details; the caller must call `design.forget()` when the details are complete.
     """
     table, few_clusters = sample.table, sample.few_clusters is not None
     if not len(table):
