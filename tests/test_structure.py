@@ -196,6 +196,15 @@ def test_modules_have_unique_names():
     assert not {name: paths for name, paths in repeated.items() if name not in REPEATED_MODULES}
 
 
+def test_public_classes_have_unique_names():
+    places = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(path.relative_to(PACKAGE).as_posix())
+    assert not {name: paths for name, paths in places.items() if len(paths) > 1}
+
+
 @pytest.mark.parametrize("call", MAX_LOADED)
 def test_a_call_loads_few_modules(call):
     code = f"{DATA}\n{call}\nprint(*sorted(name for name in sys.modules if name.split('.')[0] == 'calibrant'))"

@@ -98,9 +98,9 @@ def test_an_empty_history_cannot_be_drawn(tmp_path):
 
 def test_the_page_is_self_contained_and_escapes_names(shifted, tmp_path):
     pytest.importorskip("jinja2", reason="Jinja2 is not installed")
-    page = shifted.to_html(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
-    assert page == shifted.to_html()
+    path, page = tmp_path / "page.html", shifted.to_html()
+    assert shifted.to_html(path) is path
+    assert path.read_text(encoding="utf-8") == page
     assert "<script>$x$" not in page
     assert "&lt;script&gt;$x$" in page
     assert "&lt;b&gt;" in page

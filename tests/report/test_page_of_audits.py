@@ -58,7 +58,8 @@ def test_the_page_has_table_figures_and_sql(pages, tmp_path):
     assert "Audit of segments" in pages["evaluation"]
     assert "Audit of segments" in pages["classes"]
     _, _, audit = hostile_audit()
-    audit.to_html(tmp_path / "a.html", title="Audit")
+    path = str(tmp_path / "a.html")
+    assert audit.to_html(path, title="Audit") == path
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == page
 
 

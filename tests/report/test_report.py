@@ -13,7 +13,7 @@ from calibrant._support.formatting import format_percent, percent_digits
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-write_evaluations = pytest.importorskip("calibrant.report").write_evaluations
+evaluations_page = pytest.importorskip("calibrant.report").evaluations_page
 sliders = pytest.importorskip("calibrant.report.page").sliders
 joint_metrics = pytest.importorskip("calibrant.report.tables").joint_metrics
 words_of = pytest.importorskip("calibrant.report.tables").words_of
@@ -43,7 +43,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def page(found):
-    return write_evaluations(found, title="A report", inputs=[{"file": "a.csv", "bytes": 5, "sha256": "0" * 64}])
+    return evaluations_page(found, title="A report", inputs=[{"file": "a.csv", "bytes": 5, "sha256": "0" * 64}])
 
 
 class Elements(HTMLParser):
@@ -62,7 +62,7 @@ class Elements(HTMLParser):
 
 
 def test_the_same_rows_give_the_same_bytes(page, found):
-    again = write_evaluations(found, title="A report", inputs=[{"file": "a.csv", "bytes": 5, "sha256": "0" * 64}])
+    again = evaluations_page(found, title="A report", inputs=[{"file": "a.csv", "bytes": 5, "sha256": "0" * 64}])
     assert again == page
 
 
@@ -182,8 +182,10 @@ def test_the_file_is_written_atomically(tmp_path):
     rng = np.random.default_rng(1)
     y = rng.normal(size=200)
     compared = cb.compare(y, {name: cb.Point(y + rng.normal(size=200)) for name in "ab"}, n_resamples=19)
-    page = compared.to_html(tmp_path / "r.html")
-    assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
+    path = tmp_path / "r.html"
+    assert compared.to_html(path) is path
+    page = compared.to_html()
+    assert path.read_text(encoding="utf-8") == page
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
     assert compared.verdict[1:] in page
 
@@ -277,7 +279,7 @@ def test_hostile_names_are_escaped(opened, page):
     (one,) = evaluations(models=1, groups=50, size=4000, labels=HOSTILE).values()
     found = {HOSTILE[0]: one, HOSTILE[1]: one}
     inputs = [{"file": name, "bytes": 1, "sha256": "0" * 64} for name in HOSTILE]
-    tab = opened(write_evaluations(found, title=HOSTILE[0], inputs=inputs))
+    tab = opened(evaluations_page(found, title=HOSTILE[0], inputs=inputs))
     assert tab.evaluate("window.pwned") is None
     assert tab.complaints == []
     assert len(tab.requests) == 1

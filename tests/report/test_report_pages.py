@@ -205,7 +205,7 @@ def test_a_report_shows_the_monitor(tmp_path):
 
 def test_five_models_and_300_groups_stay_small(results, pages):
     e = results["many_groups"]
-    one, two = len(pages["many_groups"].encode()), len(report.write_evaluations({"a": e, "b": e}, title="t").encode())
+    one, two = len(pages["many_groups"].encode()), len(report.evaluations_page({"a": e, "b": e}, title="t").encode())
     assert one + 4 * (two - one) < 2_000_000  # each model adds the same parts
 
 

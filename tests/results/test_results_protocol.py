@@ -46,7 +46,7 @@ READING = {
     *("BiasByBin.significant", "BiasByBin.tce", "BiasByBin.biased_share", "BiasByBin.mean_absolute"),
     *("BiasByBin.reliability", "Coverage.mean_absolute", "MSEDecomposition.mse"),
     *("CorpDecomposition.brier", "BiasByBin.cells", "Coverage.cells"),
-    *("cells_per_bin", "ClassDecision.direction", "ClassProportion.is_shown", "ClassProportion.side"),
+    *("cells_per_bin", "ClassDeviation.direction", "ClassProportion.is_shown", "ClassProportion.side"),
     *("holm", "benjamini_hochberg", "_check_pvalues", "rows_to_decide"),  # arithmetic with stored p-values and bounds
 }
 

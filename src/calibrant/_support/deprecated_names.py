@@ -52,12 +52,13 @@ DEPRECATED_NAMES: dict[str, DeprecatedNames] = {
     "calibrant.inference": DeprecatedNames(
         moved={
             "": "consistency decision_curve equivalence interval null",
-            "results": "AbsoluteMargin Audit BinaryDetails ClassDecision ClassProportion Condition Confusion "
+            "results": "AbsoluteMargin Audit BinaryDetails ClassProportion Condition Confusion "
             "CumulativeDifferences DecisionCurve DecisionResult Decisions Deviation Difference Equivalence Estimate "
             "Interval LabelsDetails MetricResult MulticalibrationError MulticlassDetails NetBenefit Null OmnibusTest "
             "RejectionProfile Segment Sensitivity Settings TestResult",
         },
         renamed={
+            "ClassDecision": "results.ClassDeviation",
             "Decision": "results.Verdict",
             "JointTest": "results.OmnibusTest",
             "MulticlassDecision": "results.Verdict",

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
+from typing import TypeVar
 
 from calibrant._support.errors import InputError
+
+FilePath = TypeVar("FilePath", bound=str | PathLike[str])  # a path that is given and returned
 
 _NAME_KEPT = 40  # characters of the name in that of the temporary file, whose length is limited
 # Shortages of the system, when writing or reading: what happened and what to do.

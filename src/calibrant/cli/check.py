@@ -13,7 +13,7 @@ from calibrant.cli.command_files import check_outputs, write_json, write_text
 from calibrant.cli.evaluate import audit_files, evaluate_files, split_names
 from calibrant.cli.inputs import Source
 from calibrant.cli.options import evaluation_options, input_options, json_options, threshold_options
-from calibrant.kinds.forecast_columns import Threshold, columns_by_kind
+from calibrant.kinds.forecast_columns import GateThreshold, columns_by_kind
 
 if TYPE_CHECKING:
     from calibrant.results.audit import Audit
@@ -134,7 +134,7 @@ def _take_limits(given: dict[str, Any], source: Source, require: str | None) -> 
     return limits
 
 
-def _given_thresholds(source: Source, limits: Mapping[str, float | None]) -> Iterator[tuple[Threshold, float]]:
+def _given_thresholds(source: Source, limits: Mapping[str, float | None]) -> Iterator[tuple[GateThreshold, float]]:
     for threshold in source.form.thresholds:
         limit = limits[threshold.name]
         if limit is not None:

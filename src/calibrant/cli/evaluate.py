@@ -45,9 +45,9 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
     source = Source.take(given)
     results, inputs = evaluate_files(source, given)
     if html is not None:
-        from calibrant.report import write_evaluations
+        from calibrant.report import evaluations_page
 
-        page = write_evaluations(results, title=source.title, inputs=inputs, commands=source.commands)
+        page = evaluations_page(results, title=source.title, inputs=inputs, commands=source.commands)
         write_text(html, page.rstrip("\n"))
     if json_file is not None:
         models = {name: result.to_dict() for name, result in results.items()}
@@ -112,9 +112,9 @@ def compare(cluster: str | None, html: str | None, json_file: str | None, force:
     )
     result = replace(result, own_notes=(*result.own_notes, *rows.notes))
     if html is not None:
-        from calibrant.report import write_comparison
+        from calibrant.report import comparison_page
 
-        page = write_comparison(result, title=source.title, inputs=rows.inputs, commands=source.commands)
+        page = comparison_page(result, title=source.title, inputs=rows.inputs, commands=source.commands)
         write_text(html, page.rstrip("\n"))
     if json_file is not None:
         table = result.models[result.baseline].table
@@ -166,10 +166,10 @@ def audit(
     source = Source.take(given)
     results, inputs = audit_files(source, split_names(features), given)
     if html is not None:
-        from calibrant.report import write_audits
+        from calibrant.report import audits_page
 
         title = source.title.replace("Calibration", "Audit", 1)
-        write_text(html, write_audits(results, title=title, inputs=inputs).rstrip("\n"))
+        write_text(html, audits_page(results, title=title, inputs=inputs).rstrip("\n"))
     if json_file is not None:
         models = {name: result.to_dict() for name, result in results.items()}
         write_json(json_file, {"schema_version": 2, "result": "audits", "inputs": inputs, "models": models})

@@ -37,8 +37,9 @@ class EvaluationDisplay(Display):
 
     Each panel is a display. Probabilities have ``reliability`` (test-based), ``null`` and ``cumulative``; point
     predictions have ``bias``; predictive distributions have ``bias``, ``pit`` and ``coverage``; class probabilities
-    have ``classes`` and ``proportions``; predicted classes have ``proportions``. With groups there is ``groups`` below
-    them. Panels that are not drawn are None.
+    have ``classes`` and ``proportions``, those of ordered classes ``reliability`` (of the thresholds) and
+    ``proportions``; predicted classes have ``proportions``. With groups there is ``groups`` below them. Panels that
+    are not drawn are None.
 
     Attributes
     ----------
@@ -136,10 +137,10 @@ class ComparisonDisplay(Display):
     """Overview of a comparison: verdict, diagrams of all models, differences with intervals.
 
     Each panel is a display. Probabilities have ``reliability`` (over ten quantiles) and ``decomposition``; class
-    probabilities have ``reliability`` of the top label; predictive distributions have ``coverage``; point predictions
-    and predicted classes have one display per model in ``models``, of the first four. Panels that are not drawn are
-    None. ``ax_differences_`` shows the differences of the squares that decide from the baseline, filled if significant
-    (adjusted by Holm).
+    probabilities have ``reliability`` of the top label; predictive distributions have ``coverage``; probabilities
+    of ordered classes, point predictions and predicted classes have one display per model in ``models``, of the
+    first four. Panels that are not drawn are None. ``ax_differences_`` shows the differences of the squares that
+    decide from the baseline, filled if significant (adjusted by Holm).
 
     Attributes
     ----------

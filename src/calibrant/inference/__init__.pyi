@@ -43,7 +43,7 @@ from calibrant.inference.sequential.e_values import log_mean_e as log_mean_e
 from calibrant.results import AbsoluteMargin as _AbsoluteMargin
 from calibrant.results import Audit as _Audit
 from calibrant.results import BinaryDetails as _BinaryDetails
-from calibrant.results import ClassDecision as _ClassDecision
+from calibrant.results import ClassDeviation as _ClassDeviation
 from calibrant.results import ClassProportion as _ClassProportion
 from calibrant.results import Condition as _Condition
 from calibrant.results import Confusion as _Confusion
@@ -99,9 +99,6 @@ class Audit(_Audit): ...
 
 @deprecated("Use calibrant.results.BinaryDetails.")
 class BinaryDetails(_BinaryDetails): ...
-
-@deprecated("Use calibrant.results.ClassDecision.")
-class ClassDecision(_ClassDecision): ...
 
 @deprecated("Use calibrant.results.ClassProportion.")
 class ClassProportion(_ClassProportion): ...
@@ -174,6 +171,9 @@ class Settings(_Settings): ...
 
 @deprecated("Use calibrant.results.TestResult.")
 class TestResult(_TestResult): ...
+
+@deprecated("Use calibrant.results.ClassDeviation.")
+class ClassDecision(_ClassDeviation): ...
 
 @deprecated("Use calibrant.results.Verdict.")
 class Decision(_Verdict): ...

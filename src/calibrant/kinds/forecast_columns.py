@@ -76,7 +76,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Threshold:
+class GateThreshold:
     """A threshold of ``calibrant check``, which decides in place of the verdict.
 
     Attributes
@@ -165,7 +165,7 @@ class ForecastColumns:
         Whether rows can be counted in score tables, by file or by Spark, so that files may exceed the memory.
     special_options : tuple of str
         Arguments of options that not all kinds have.
-    thresholds : tuple of Threshold
+    thresholds : tuple of GateThreshold
     margin : tuple of str
         The default margin as ``--help`` shows it, and what it means.
     diagram : tuple of str or None
@@ -194,7 +194,7 @@ class ForecastColumns:
     arguments: Callable[[Model], dict[str, Any]] = lambda model: {}
     is_counted: bool = False
     special_options: tuple[str, ...] = ()
-    thresholds: tuple[Threshold, ...] = ()
+    thresholds: tuple[GateThreshold, ...] = ()
     margin: tuple[str, str] = LOG_ODDS_MARGIN_HELP
     diagram: tuple[str, str, str] | None = None
     headline_has_reason: bool = True

@@ -51,8 +51,8 @@ _MODULES = (
 METRICS = MetricRegistry({name: module for module, names in _MODULES for name in names.split()})
 
 
-def metric_names(kind: str) -> list[str]:
-    """Return the names in `METRICS` of the metrics of one kind of forecast.
+def metric_names(kind: str | None = None) -> list[str]:
+    """Return the names in `METRICS` of the metrics of one kind of forecast, or of all kinds.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def metric_names(kind: str) -> list[str]:
     >>> metric_names("distribution")
     ['crps', 'nll', 'interval_score', 'coverage_error']
     """
-    return [name for name, cls in METRICS.items() if declared(cls, "kind") == kind]
+    return [name for name, cls in METRICS.items() if kind is None or declared(cls, "kind") == kind]
 
 
 def as_metric(metric: MetricLike, argument: str = "metric") -> Metric:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from calibrant._support.errors import Argument, InputError, MissingExtraError
 
@@ -38,6 +38,9 @@ from calibrant.monitor.store import Store, not_found
 from calibrant.monitor.time_windows import DAY, FIRST_TIME, read_time, to_datetime
 from calibrant.results.evaluation import Evaluation
 from calibrant.tables.score_table import ScoreTable, check_resolution
+
+if TYPE_CHECKING:
+    from calibrant._support.file_writing import FilePath
 
 _NO_GROUP = "(no group)"
 
@@ -185,8 +188,8 @@ class Monitor:
         ----------
         y, p : columns, or one row
             Outcomes 0 and 1, and predicted probabilities; see `ScoreTable.from_arrays`. For the kind "multiclass"
-            labels and (n, K) class probabilities, for "distribution" numbers and predictive distributions; see
-            `calibrant.evaluate`.
+            labels and (n, K) class probabilities, for "ordinal" labels and `calibrant.Ordinal`, for "distribution"
+            numbers and predictive distributions; see `calibrant.evaluate`.
         time : time or column of times
             When the predictions were made: datetime, date, datetime64, or text in ISO 8601. Naive times are UTC.
         group : label, column, several columns or frame, optional
@@ -562,8 +565,12 @@ class Monitor:
         """
         return self.history(group, version=version, event=event).plot(fig=fig)
 
-    def to_html(self, path: str | PathLike[str] | None = None, *, title: str | None = None) -> str:
-        """Return status, figure and history as one self-contained HTML page; write it to `path` if given.
+    @overload
+    def to_html(self, path: None = None, *, title: str | None = ...) -> str: ...
+    @overload
+    def to_html(self, path: "FilePath", *, title: str | None = ...) -> "FilePath": ...
+    def to_html(self, path: str | PathLike[str] | None = None, *, title: str | None = None) -> str | PathLike[str]:
+        """Return status, figure and history as one self-contained HTML page, or write it to `path`.
 
         Parameters
         ----------
@@ -574,12 +581,14 @@ class Monitor:
 
         Returns
         -------
-        str
-            The page.
+        str or path
+            The page; where `path` is given, the path.
         """
-        from calibrant.monitor.status import write_status
+        from calibrant.monitor.status import status_page
+        from calibrant.report import write_page
 
-        return write_status(self.status(), self.history(), path, title=title or f"Monitor of {self.model}")
+        page = status_page(self.status(), self.history(), title=title or f"Monitor of {self.model}")
+        return write_page(page, path)
 
     def report_section(self) -> dict[str, Any]:
         """Return what the report of an evaluation shows about this monitor; for ``Evaluation.to_html(monitor=...)``.

@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from os import PathLike
 from typing import Any
 
 from calibrant._support.columns import distinct_texts
@@ -540,10 +539,9 @@ def monitor_section(status: Status, history: History) -> dict[str, Any]:
     }
 
 
-def write_status(status: Status, history: History, path: str | PathLike[str] | None, *, title: str) -> str:
-    """Return the page; write it to `path` if given."""
-    from calibrant.report import write_page
+def status_page(status: Status, history: History, *, title: str) -> str:
+    """Return the page of a monitored model."""
     from calibrant.report.templates import render
 
     section = monitor_section(status, history)
-    return write_page(render("monitor_page.html", title=title, version=__version__, monitor=section), path)
+    return render("monitor_page.html", title=title, version=__version__, monitor=section)

@@ -243,7 +243,7 @@ def _agree(one: Any, other: Any) -> bool:
     return math.isnan(one) or math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-12)
 
 
-def audit_page(audits: Mapping[str, Audit], *, title: str, inputs: list[dict[str, Any]] | None = None) -> str:
+def page_of_audits(audits: Mapping[str, Audit], *, title: str, inputs: list[dict[str, Any]] | None = None) -> str:
     """Return the report of audits as one HTML page; equal results give identical pages."""
     first = next(iter(audits.values()))
     count = sum(bool(audit.segments) for audit in audits.values())

@@ -40,7 +40,8 @@ def render(template: str, **values: Any) -> str:
 
 def render_served(template: str, **values: Any) -> str:
     """Render a template of a page that a server sends, with links to style and script."""
-    return str(_environment().get_template(template).render(**values))
+    page = str(_environment().get_template(template).render(**values))
+    return page.encode("utf-8", "backslashreplace").decode()  # Names may hold lone surrogates.
 
 
 @cache

@@ -1,6 +1,7 @@
 """Results of evaluations, comparisons, audits and tests: pure data with text, frames and JSON.
 
-The modules of this folder name no kind of forecast; what only one kind has is defined where it is computed.
+The modules of this folder name no kind of forecast. The details of each kind are defined in its folder, and listed here
+so that users have one place to import results from.
 """
 
 from calibrant._support.lazy import LazyNames as _LazyNames
@@ -17,7 +18,7 @@ _lazy = _LazyNames(
         "kinds.labels.verdict": "ClassProportion",
         "kinds.multiclass.confusions": "Confusion",
         "kinds.multiclass.details": "MulticlassDetails",
-        "kinds.multiclass.verdict": "ClassDecision",
+        "kinds.multiclass.verdict": "ClassDeviation",
         "kinds.ordinal.details": "OrdinalDetails",
         "kinds.ordinal.verdict": "Threshold",
         "kinds.point.details": "PointDetails",

@@ -10,7 +10,7 @@ from calibrant.kinds.labels.details import LabelsDetails as LabelsDetails
 from calibrant.kinds.labels.verdict import ClassProportion as ClassProportion
 from calibrant.kinds.multiclass.confusions import Confusion as Confusion
 from calibrant.kinds.multiclass.details import MulticlassDetails as MulticlassDetails
-from calibrant.kinds.multiclass.verdict import ClassDecision as ClassDecision
+from calibrant.kinds.multiclass.verdict import ClassDeviation as ClassDeviation
 from calibrant.kinds.ordinal.details import OrdinalDetails as OrdinalDetails
 from calibrant.kinds.ordinal.verdict import Threshold as Threshold
 from calibrant.kinds.point.details import PointDetails as PointDetails

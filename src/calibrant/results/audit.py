@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from calibrant._support.sql_dialects import get_dialect
 from calibrant.results.audit_conditions import Condition
 from calibrant.results.evaluation import to_json_text
 from calibrant.tables.rows import several_columns
+
+if TYPE_CHECKING:
+    from calibrant._support.file_writing import FilePath
 
 
 @dataclass(frozen=True)
@@ -443,8 +446,14 @@ class Audit(PrintedResult):
 
         return SegmentMapDisplay.from_audit(self, **options)
 
-    def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration audit") -> str:
-        """Return the report as one HTML page; write it to `path` if given.
+    @overload
+    def to_html(self, path: None = None, *, title: str = ...) -> str: ...
+    @overload
+    def to_html(self, path: "FilePath", *, title: str = ...) -> "FilePath": ...
+    def to_html(
+        self, path: str | PathLike[str] | None = None, *, title: str = "Calibration audit"
+    ) -> str | PathLike[str]:
+        """Return the report as one self-contained HTML page, or write it to `path`.
 
         Parameters
         ----------
@@ -455,12 +464,12 @@ class Audit(PrintedResult):
 
         Returns
         -------
-        str
-            The page, one self-contained file.
+        str or path
+            The page; where `path` is given, the path.
         """
-        from calibrant.report import write_audit
+        from calibrant import report
 
-        return write_audit(self, path, title=title)
+        return report.write_page(report.audit_page(self, title=title), path)
 
     def _text(self) -> TableText:
         after = [*map(str.strip, self.overlap_lines()), *(f"note: {note.text}" for note in self.notes)]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import NumberFormat, PrintedResult, format_pvalue, p_text
@@ -15,6 +15,9 @@ from calibrant.results.settings import Settings
 from calibrant.results.text import ResultText, rows_text
 from calibrant.results.uncertainty import MetricMapping, MetricResult
 from calibrant.results.verdict import TestResult
+
+if TYPE_CHECKING:
+    from calibrant._support.file_writing import FilePath
 
 DECIDING_TEST, PAIRED_TEST = "decides", "paired t test"
 _DIFFERENCE_COLUMNS = {
@@ -212,7 +215,7 @@ class Comparison(PrintedResult):
     terms : ComparisonTerms
         How this kind of comparison is described.
     groups : mapping
-        The comparison of each group; empty without groups.
+        Empty: every result has this attribute, and a comparison has no groups.
     own_notes : tuple of Note
         Notes of the comparison; `notes` has those of its parts too.
     scores : mapping of metric to mapping of model to float
@@ -436,8 +439,14 @@ class Comparison(PrintedResult):
 
         return plots.ComparisonDisplay(self).plot(fig=fig)
 
-    def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report") -> str:
-        """Return the report of all models as one HTML page; see `Evaluation.to_html`.
+    @overload
+    def to_html(self, path: None = None, *, title: str = ...) -> str: ...
+    @overload
+    def to_html(self, path: "FilePath", *, title: str = ...) -> "FilePath": ...
+    def to_html(
+        self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report"
+    ) -> str | PathLike[str]:
+        """Return the report of all models as one HTML page, or write it to `path`; see `Evaluation.to_html`.
 
         Parameters
         ----------
@@ -448,12 +457,12 @@ class Comparison(PrintedResult):
 
         Returns
         -------
-        str
-            The page.
+        str or path
+            The page; where `path` is given, the path.
         """
         from calibrant import report
 
-        return report.write_comparison(self, path, title=title)
+        return report.write_page(report.comparison_page(self, title=title), path)
 
     def _text(self) -> ResultText:
         headline = f"Verdict: {self.verdict}"

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from calibrant._support.errors import Note
 from calibrant._support.formatting import PrintedResult, ResultMapping
@@ -18,6 +18,9 @@ from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.text import GroupTable, ResultText, RowTable, mean_score, n_rows, row_counts
 from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult
 from calibrant.results.verdict import MISCALIBRATED, Deviation, TestResult, Verdict
+
+if TYPE_CHECKING:
+    from calibrant._support.file_writing import FilePath
 
 SCHEMA_VERSION = 4
 
@@ -328,6 +331,10 @@ class Evaluation(PrintedResult):
 
         return plots.EvaluationDisplay(self).plot(fig=fig)
 
+    @overload
+    def to_html(self, path: None = None, *, title: str = ..., audit: Any = ..., monitor: Any = ...) -> str: ...
+    @overload
+    def to_html(self, path: "FilePath", *, title: str = ..., audit: Any = ..., monitor: Any = ...) -> "FilePath": ...
     def to_html(
         self,
         path: str | PathLike[str] | None = None,
@@ -335,8 +342,8 @@ class Evaluation(PrintedResult):
         title: str = "Calibration report",
         audit: Any = None,
         monitor: Any = None,
-    ) -> str:
-        """Return the report as one self-contained HTML page; write it to `path` if given.
+    ) -> str | PathLike[str]:
+        """Return the report as one self-contained HTML page, or write it to `path`.
 
         Equal results give identical pages.
 
@@ -354,12 +361,13 @@ class Evaluation(PrintedResult):
 
         Returns
         -------
-        str
-            The page.
+        str or path
+            The page; where `path` is given, the path.
         """
         from calibrant import report
 
-        return report.write_evaluation(self, path, title=title, audit=audit, monitor=monitor)
+        page = report.evaluation_page(self, title=title, audit=audit, monitor=monitor)
+        return report.write_page(page, path)
 
     def _text(self) -> ResultText:
         return ResultText(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Option, Threshold, try_pos_label
+from calibrant.kinds.forecast_columns import Fit, ForecastColumns, GateThreshold, Option, try_pos_label
 
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows
@@ -72,9 +72,11 @@ COLUMNS = ForecastColumns(
     is_counted=True,
     special_options=("pos_label", "resolution", "spark", "max_memory", "costs", "n_bins", "absolute_margin"),
     thresholds=(
-        Threshold("max_tce_excess", "POINTS", "Largest TCE above its value if calibrated.", 100.0, _judge_tce_excess),
-        Threshold("max_ece", "VALUE", "Largest ECE.", 1.0, _judge_ece),
-        Threshold(
+        GateThreshold(
+            "max_tce_excess", "POINTS", "Largest TCE above its value if calibrated.", 100.0, _judge_tce_excess
+        ),
+        GateThreshold("max_ece", "VALUE", "Largest ECE.", 1.0, _judge_ece),
+        GateThreshold(
             "equivalence",
             "MARGIN",
             "ACE must be shown to lie below this margin.",

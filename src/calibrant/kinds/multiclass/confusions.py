@@ -31,7 +31,7 @@ class Confusion(PlainResult):
 
     See Also
     --------
-    MulticlassDetails, ClassDecision
+    MulticlassDetails, ClassDeviation
 
     Examples
     --------

@@ -8,7 +8,7 @@ from calibrant._support.formatting import short_percent, short_repr
 from calibrant._support.plain_data import label as json_label
 from calibrant.kinds.log_odds import LogOddsDetails, explanation, listed
 from calibrant.kinds.multiclass.confusions import Confusion
-from calibrant.kinds.multiclass.verdict import ClassDecision
+from calibrant.kinds.multiclass.verdict import ClassDeviation
 from calibrant.results.text import n_rows, rows_text
 from calibrant.tables.class_table import ClassTable
 
@@ -25,7 +25,7 @@ class MulticlassDetails(LogOddsDetails):
     estimate : LogOddsEstimate
         The class-wise log-odds error with interval and null distribution, and the information of the rows: half the
         sum of p (1 - p) over rows and classes.
-    classes : tuple of ClassDecision
+    classes : tuple of ClassDeviation
         Each class against the rest.
     confusions : tuple of Confusion
         The most significant pairs of classes, at most 100.
@@ -42,7 +42,7 @@ class MulticlassDetails(LogOddsDetails):
 
     See Also
     --------
-    Evaluation, ClassDecision
+    Evaluation, ClassDeviation
 
     Examples
     --------
@@ -61,7 +61,7 @@ class MulticlassDetails(LogOddsDetails):
     average_over = " over classes"
     certain_scores = "0"
 
-    classes: tuple[ClassDecision, ...]
+    classes: tuple[ClassDeviation, ...]
     confusions: tuple[Confusion, ...]
     n_confusions: int
     labels: tuple[Any, ...]
@@ -100,7 +100,7 @@ class MulticlassDetails(LogOddsDetails):
                 verb = direction.removesuffix("s").capitalize() + "d"
                 yield f"{verb} classes: {listed([self._class_text(c) for c in found])}."
 
-    def _class_text(self, c: ClassDecision) -> str:
+    def _class_text(self, c: ClassDeviation) -> str:
         return f"{self.labels[c.label]} ({short_percent(c.predicted)} predicted, {short_percent(c.observed)} observed)"
 
     def _confusion_sentences(self, e: "Evaluation") -> Iterable[str]:

@@ -14,7 +14,7 @@ from calibrant.inference.power import rows_to_decide
 from calibrant.inference.resampling import resample_metrics
 from calibrant.kinds.multiclass.details import MulticlassDetails
 from calibrant.kinds.multiclass.sample import MulticlassSample
-from calibrant.kinds.multiclass.verdict import ClassDecision, decide_classes
+from calibrant.kinds.multiclass.verdict import ClassDeviation, decide_classes
 from calibrant.metrics.bins import EqualWidth
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.gce import Breakdown
@@ -96,7 +96,7 @@ def rows_needed(table: ClassTable, information: float, settings: Settings) -> in
 
 
 def _breakdowns(
-    table: ClassTable, classes: Sequence[ClassDecision], settings: Settings, shown: int = 11
+    table: ClassTable, classes: Sequence[ClassDeviation], settings: Settings, shown: int = 11
 ) -> dict[str, Breakdown]:
     """Return the breakdowns of the top label, and of the classes with the largest deviations."""
     top = table.top_label()

@@ -46,7 +46,7 @@ _MAX_CONFUSIONS = 100
 
 
 @dataclass(frozen=True)
-class ClassDecision(PlainResult):
+class ClassDeviation(PlainResult):
     """One class against the rest.
 
     Attributes
@@ -117,7 +117,7 @@ class ClassesVerdict(NamedTuple):
 
     verdict: Verdict
     estimate: LogOddsEstimate
-    classes: tuple[ClassDecision, ...]
+    classes: tuple[ClassDeviation, ...]
     confusions: tuple[Confusion, ...]
     n_confusions: int
 
@@ -191,7 +191,7 @@ def decide_classes(
 class ClassTest:
     """One class against the rest: its entry in the table of classes, and its bins."""
 
-    decision: ClassDecision
+    decision: ClassDeviation
     in_the_large: float
     information: float
     whole: BinsOfClass
@@ -207,7 +207,7 @@ class ClassTest:
         deviation = tests.deviation
         size, events, expected = (float(np.sum(each)) for each in (table.n, table.k, table.n * table.score))
         numbers = (events, expected / size, events / size, *_estimate(deviation, (1 - confidence_level) / 2))
-        decision = ClassDecision(label, *numbers, tests.omnibus.pvalue, 1.0, 1.0, large.direction)
+        decision = ClassDeviation(label, *numbers, tests.omnibus.pvalue, 1.0, 1.0, large.direction)
         coarse, fine = deviation.bins, None
         if rows.n_clusters is None:
             fine = design.fine_bins
@@ -296,7 +296,7 @@ class ClassTests:
             found.append(TestResult(smallest, float(self.pvalues.min()), "single classes"))
         return found
 
-    def classes(self, pvalue: float) -> list[ClassDecision]:
+    def classes(self, pvalue: float) -> list[ClassDeviation]:
         """Return the table of classes, whose adjusted p-values are at least that of the omnibus test."""
         adjusted, large = (np.maximum(each, pvalue).tolist() for each in (self.pvalues, self.in_the_large))
         lines = zip(self.each, adjusted, large, strict=True)

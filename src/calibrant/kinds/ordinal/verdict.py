@@ -15,7 +15,7 @@ from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import impossible_outcomes
 from calibrant.kinds.multiclass.design import ClassRows
-from calibrant.kinds.multiclass.verdict import ClassDecision
+from calibrant.kinds.multiclass.verdict import ClassDeviation
 from calibrant.metrics.log_odds import LogOddsError
 from calibrant.results.uncertainty import Interval, Null
 from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdict
@@ -26,7 +26,7 @@ _LEAST_PROBABILITY = 1e-300  # of a class, by which scores are divided
 
 
 @dataclass(frozen=True)
-class Threshold(ClassDecision):
+class Threshold(ClassDeviation):
     """The event that the outcome is at most a class, and its cumulative probability.
 
     Attributes

@@ -8,7 +8,6 @@ from calibrant.kinds.ordinal.evaluation import threshold_name
 from calibrant.kinds.words import FRESH_ROWS, Action, ReportTable, Words, gain_text
 from calibrant.results.evaluation import Evaluation
 
-
 _CLASSES_ARE = {"": "", "overestimates": "too high", "underestimates": "too low"}
 
 
