@@ -543,7 +543,7 @@ class Comparison(PrintedResult):
             return f"{rows}, {about['classes']:,} classes"
         if "mean_outcome" in about:
             return f"{rows}, mean outcome {about['mean_outcome']:.4g}"
-        return f"{rows}, {100 * first.event_rate:.4g} % events"
+        return f"{rows}, {100 * about['event_rate']:.4g} % events" if "event_rate" in about else rows
 
     def cells(self) -> list[list[str]]:
         """Return the table of metrics as text; its first row is the header.
