@@ -13,6 +13,7 @@ import click
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.formatting import printable
 from calibrant.cli.command_files import check_outputs, write_text
+from calibrant.cli.exit_codes import CHECK_FAILED, SUCCESS
 from calibrant.cli.inputs import Source
 from calibrant.cli.main import CommandGroup
 from calibrant.cli.options import Decorator, add_options, force_option, input_options, parse_step
@@ -124,7 +125,7 @@ def observe(
         click.echo(f"batch {batch!r} was stored before; nothing was stored")
         if own.status(version=version).alarm:
             click.echo("ALARM: there is one that nobody has acknowledged")
-            return 1
+            return CHECK_FAILED
     else:
         late = f", {receipt.n_late:,} of them late" if receipt.n_late else ""
         click.echo(f"{receipt.n_rows:,} rows stored{late}; {receipt.n_closed:,} windows closed")
@@ -132,7 +133,7 @@ def observe(
         click.echo(f"  note: {note.text}")
     for subject in receipt.alarms:
         click.echo(f"ALARM: {'all rows' if subject is None else f'group {printable(str(subject))}'}")
-    return 1 if receipt.alarms else 0
+    return CHECK_FAILED if receipt.alarms else SUCCESS
 
 
 def _check_groups(own: "Monitor", keys: Sequence[str]) -> None:
@@ -185,7 +186,7 @@ def status(store: str, model: str | None, format: str, version: str | None) -> i
         click.echo(junit_xml([gate for status in statuses for gate in _gates(status)], "calibrant monitor"))
     else:
         click.echo("\n\n".join(printable(repr(status), keep="\n") for status in statuses))
-    return 1 if alarm else 0
+    return CHECK_FAILED if alarm else SUCCESS
 
 
 @monitor.command
