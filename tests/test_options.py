@@ -163,8 +163,8 @@ def test_names_of_groups_do_not_break_figures_and_reports(grouped, tmp_path):
     display = grouped.plot()
     for ending in ("svg", "png", "pdf"):
         plots.save(display, tmp_path / f"a.{ending}")
-    grouped.to_html(tmp_path / "a.html").encode()
-    assert (tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!")
+    page = grouped.to_html(tmp_path / "a.html")
+    assert page.read_text(encoding="utf-8").startswith("<!")
 
 
 def test_names_of_groups_do_not_break_frames(grouped):

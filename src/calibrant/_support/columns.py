@@ -312,6 +312,8 @@ def _not_probabilities(column: ColumnData, values: Floats, far: Bools, squash: s
     finite = values[np.isfinite(values) & ~column.mask]
     if not np.isfinite(values[row]):
         hint = "Look for a division by zero or an overflow where the scores are computed."
+    elif (finite <= 0).all():
+        hint = "No value is positive; if they are log-probabilities, apply numpy.exp first."
     elif (finite < 0).any():
         hint = f"Some values are negative; if they are logits or margins, apply {squash} first."
     elif finite.max() <= 100:

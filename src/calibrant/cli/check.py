@@ -11,6 +11,7 @@ import click
 from calibrant._support.errors import Argument, InputError
 from calibrant.cli.command_files import check_outputs, write_json, write_text
 from calibrant.cli.evaluate import audit_files, evaluate_files, split_names
+from calibrant.cli.exit_codes import CHECK_FAILED, SUCCESS
 from calibrant.cli.inputs import Source
 from calibrant.cli.options import evaluation_options, input_options, json_options, threshold_options
 from calibrant.kinds.forecast_columns import GateThreshold, columns_by_kind
@@ -105,7 +106,7 @@ def check(
         write_json(json_file, content | ({"audits": segments} if audits else {}))
     if "-" not in (json_file, junit):
         _print(gates, results, inputs)
-    return 0 if all(gate.passed for gate in gates) else 1
+    return SUCCESS if all(gate.passed for gate in gates) else CHECK_FAILED
 
 
 def _take_limits(given: dict[str, Any], source: Source, require: str | None) -> dict[str, float | None]:

@@ -145,7 +145,9 @@ def _not_probabilities(matrix: Floats, far: Bools, name: str) -> InputError:
     value = float(matrix[row, place])
     finite = matrix[np.isfinite(matrix)]
     hint = ""
-    if (finite < 0).any():
+    if finite.size and (finite <= 0).all():
+        hint = "No value is positive; if they are log-probabilities, apply numpy.exp first."
+    elif (finite < 0).any():
         hint = "Some values are negative; if they are logits or margins, apply a softmax first."
     elif finite.size and finite.max() <= 100:
         hint = f"The largest value is {finite.max():.4g}; if the values are percentages, divide them by 100."
