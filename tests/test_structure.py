@@ -255,7 +255,7 @@ def test_docstrings_of_results_name_each_kind(class_, kinds):
 def test_the_page_and_the_help_of_commands_name_each_kind():
     pytest.importorskip("click", reason="click is not installed")
     from calibrant.cli.evaluate import evaluate
-    from calibrant.kinds.forecast_columns import columns_by_kind
+    from calibrant.kinds.columns import columns_by_kind
 
     flags = [option.flag for form in columns_by_kind().values() for option in form.options]
     assert [flag for flag in flags if flag not in evaluate.help] == []

@@ -18,12 +18,12 @@ from scipy.special import ndtr, ndtri
 
 from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples
 from calibrant.inference.squared_deviations import SampledRows
+from calibrant.kinds.differences import Deviations, deviations_difference
 from calibrant.kinds.distribution.differences import common_levels, coverage_deviations
 from calibrant.kinds.labels.differences import proportion_deviations
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.differences import class_deviations
 from calibrant.kinds.point.differences import bias_deviations
-from calibrant.kinds.row_losses import Deviations, deviations_difference
 from calibrant.tables.mean_table import MeanTable
 from research.studies.designs import RESULTS
 

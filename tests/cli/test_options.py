@@ -18,7 +18,7 @@ from calibrant.cli import options  # noqa: E402
 from calibrant.cli.main import COMMANDS, calibrant  # noqa: E402
 from calibrant.export.scored_files import calibrate_file  # noqa: E402
 from calibrant.kinds.base import KINDS, kind_of  # noqa: E402
-from calibrant.kinds.forecast_columns import columns_of  # noqa: E402
+from calibrant.kinds.columns import columns_of  # noqa: E402
 from calibrant.monitor.service.service_settings import ServiceSettings  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,

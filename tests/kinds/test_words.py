@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from calibrant.calibrators import registry
 from calibrant.kinds.base import kind_of
-from calibrant.kinds.forecast_columns import columns_of
+from calibrant.kinds.columns import columns_of
 from calibrant.report.tables import words_of
 from calibrant.results.sentences import directions_text
 from tests.kinds.cases import draw, each_kind

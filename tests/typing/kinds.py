@@ -17,7 +17,6 @@ from calibrant.kinds.distribution import figures as distribution_figures
 from calibrant.kinds.distribution import sample as distribution_sample
 from calibrant.kinds.distribution import windows as distribution_windows
 from calibrant.kinds.distribution import words as distribution_words
-from calibrant.kinds.event_rows import Windows
 from calibrant.kinds.labels import columns as labels_columns
 from calibrant.kinds.labels import defaults as labels_defaults
 from calibrant.kinds.labels import differences as labels_differences
@@ -48,6 +47,7 @@ from calibrant.kinds.point import evaluation as point_evaluation
 from calibrant.kinds.point import figures as point_figures
 from calibrant.kinds.point import sample as point_sample
 from calibrant.kinds.point import words as point_words
+from calibrant.kinds.windows import Windows
 
 defaults: list[base.DefaultsModule] = [
     binary_defaults,

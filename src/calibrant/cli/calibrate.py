@@ -22,7 +22,7 @@ from calibrant.cli.options import (
     names_of_forecasts,
     parse_cost,
 )
-from calibrant.kinds.forecast_columns import Fit, Model, columns_by_kind
+from calibrant.kinds.columns import Fit, Model, columns_by_kind
 
 _FOLDS = 5
 _AUTO = "auto"

@@ -14,7 +14,7 @@ from calibrant.cli.evaluate import audit_files, evaluate_files, split_names
 from calibrant.cli.exit_codes import CHECK_FAILED, SUCCESS
 from calibrant.cli.inputs import Source
 from calibrant.cli.options import evaluation_options, input_options, json_options, threshold_options
-from calibrant.kinds.forecast_columns import GateThreshold, columns_by_kind
+from calibrant.kinds.columns import GateThreshold, columns_by_kind
 
 if TYPE_CHECKING:
     from calibrant.results.audit import Audit

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from calibrant._support.formatting import printable, text_table
-from calibrant.kinds.forecast_columns import columns_of
+from calibrant.kinds.columns import columns_of
 from calibrant.results import sentences
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant.cli.command_files import check_outputs, write_json, write_text
 from calibrant.cli.inputs import Source, take_settings
 from calibrant.cli.options import audit_options, evaluation_options, input_options, names_of_forecasts, report_options
-from calibrant.kinds.forecast_columns import Model, try_pos_label
+from calibrant.kinds.columns import Model, try_pos_label
 
 if TYPE_CHECKING:
     from calibrant.results.audit import Audit

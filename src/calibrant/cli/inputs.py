@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import Argument, InputError, Note, Text
 from calibrant.cli.command_files import plain_files
-from calibrant.kinds.forecast_columns import ForecastColumns, Model, NamesOfColumns, columns_by_kind, try_pos_label
+from calibrant.kinds.columns import ForecastColumns, Model, NamesOfColumns, columns_by_kind, try_pos_label
 
 if TYPE_CHECKING:
     from calibrant.ingest.counting import Weighting

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
-from calibrant.kinds.forecast_columns import ForecastColumns, columns_by_kind
+from calibrant.kinds.columns import ForecastColumns, columns_by_kind
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

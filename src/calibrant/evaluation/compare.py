@@ -9,7 +9,7 @@ from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.evaluate import evaluate_rows
 from calibrant.evaluation.settings_checks import check_settings
 from calibrant.kinds.base import Kind, forecast_kind, kind_of
-from calibrant.kinds.row_losses import compare_models
+from calibrant.kinds.differences import compare_models
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.results.comparison import Comparison

@@ -16,7 +16,7 @@ from calibrant.evaluation.settings_checks import check_settings
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.kinds.base import FEWER_RESAMPLES, Kind, forecast_kind, kind_of
-from calibrant.kinds.grouped_sample import GroupedSample, S
+from calibrant.kinds.sample import GroupedSample, S
 from calibrant.metrics.bins import MeanBins
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike

@@ -20,7 +20,7 @@ from calibrant._support.errors import Argument, InputError, MissingExtraError
 from calibrant._support.file_writing import write_file
 from calibrant._support.plain_data import frame_from_columns
 from calibrant.kinds.base import KINDS
-from calibrant.kinds.forecast_columns import columns_of
+from calibrant.kinds.columns import columns_of
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.versions import __version__

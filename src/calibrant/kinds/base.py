@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from numpy.random import SeedSequence
 
     from calibrant.inference.resampling import Sample
-    from calibrant.kinds.event_rows import Windows
+    from calibrant.kinds.columns import ForecastColumns
     from calibrant.kinds.figures import Figures
-    from calibrant.kinds.forecast_columns import ForecastColumns
-    from calibrant.kinds.grouped_sample import GroupedSample, Starter
+    from calibrant.kinds.sample import GroupedSample, Starter
+    from calibrant.kinds.windows import Windows
     from calibrant.kinds.words import Words
     from calibrant.metrics.metric import Metric
     from calibrant.results.comparison import ComparisonTerms
@@ -70,7 +70,7 @@ class EvaluationModule(Protocol):
 
 
 class DifferencesModule(Protocol):
-    """``differences``: how models are compared, by ``MODELS`` (`row_losses.ModelForecasts`) or ``compare``."""
+    """``differences``: how models are compared, by ``MODELS`` (`kinds.differences.ModelForecasts`) or ``compare``."""
 
     @property
     def TERMS(self) -> "ComparisonTerms":
@@ -158,7 +158,7 @@ class Kind:
 
     @property
     def audit(self) -> Any:
-        """How forecasts are audited: ``AUDIT`` (`residuals.AuditedForecasts`), or why not: ``NOT_AUDITED``."""
+        """How forecasts are audited: ``AUDIT`` (`kinds.audit.AuditedForecasts`), or why not: ``NOT_AUDITED``."""
         return self._module("audit")
 
     @property

@@ -10,7 +10,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError, Note
-from calibrant.kinds.forecast_columns import ForecastColumns, Model, parse_label
+from calibrant.kinds.columns import ForecastColumns, Model, parse_label
 from calibrant.tables.rows import missing_note
 
 

@@ -14,7 +14,7 @@ from calibrant._support.errors import Argument, InputError, check_option, check_
 from calibrant._support.plain_data import has_type
 from calibrant.inference.sequential.e_processes import EProcess
 from calibrant.kinds.base import KINDS, forecast_kind, kind_of
-from calibrant.kinds.event_rows import EventRows, Windows
+from calibrant.kinds.windows import EventRows, Windows
 from calibrant.monitor import schema
 from calibrant.monitor.observations import NO_EVENT, check_text, group_key
 from calibrant.monitor.schema import damaged, read_json

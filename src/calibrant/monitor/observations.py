@@ -15,7 +15,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Ints
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.plain_data import label as json_label
-from calibrant.kinds.event_rows import EventRows
+from calibrant.kinds.windows import EventRows
 from calibrant.monitor.time_windows import read_time, read_times
 from calibrant.tables.rows import group_columns, observed_groups
 from calibrant.tables.score_table import ScoreTable, count_checked

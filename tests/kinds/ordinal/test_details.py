@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.kinds.forecast_columns import Model
+from calibrant.kinds.columns import Model
 from calibrant.kinds.ordinal.columns import COLUMNS
 from calibrant.kinds.ordinal.differences import OrdinalModels
 from calibrant.kinds.ordinal.words import WORDS

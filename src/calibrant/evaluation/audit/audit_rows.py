@@ -13,8 +13,8 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
 from calibrant.evaluation.audit.features import COARSE_CODES, FeatureCodes, count_feature
 from calibrant.evaluation.audit.residual_blocks import AuditRows
+from calibrant.kinds.audit import AuditedForecasts
 from calibrant.kinds.base import KINDS, Kind, forecast_kind, kind_of
-from calibrant.kinds.residuals import AuditedForecasts
 from calibrant.tables.rows import Rows, several_columns
 from calibrant.tables.score_table import ScoreTable
 

@@ -31,8 +31,8 @@ from calibrant.ingest.formats import File, Format
 from calibrant.ingest.memory import read_size, reading_memory
 from calibrant.ingest.table_counter import check_name, check_names
 from calibrant.ingest.text_files import number_keys, parse_number
+from calibrant.kinds.audit import AuditedForecasts
 from calibrant.kinds.base import kind_of, named_columns_kind
-from calibrant.kinds.residuals import AuditedForecasts
 from calibrant.results.audit import Audit
 from calibrant.tables.rows import Missing, Rows, missing_note
 

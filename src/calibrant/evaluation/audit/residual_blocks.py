@@ -9,8 +9,8 @@ import numpy as np
 from calibrant._support.arrays import Bools, Floats, Ints
 from calibrant._support.lazy import cached_property
 from calibrant.evaluation.audit.features import Codes, FeatureCodes
+from calibrant.kinds.audit import AuditedForecasts
 from calibrant.kinds.base import kind_of
-from calibrant.kinds.residuals import AuditedForecasts
 from calibrant.results.audit import ResidualTerms
 from calibrant.tables.rows import Rows
 

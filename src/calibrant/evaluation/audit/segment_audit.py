@@ -18,7 +18,7 @@ from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.ingest.files import Paths
 from calibrant.ingest.formats import Format
-from calibrant.kinds.residuals import SegmentTest
+from calibrant.kinds.audit import SegmentTest
 from calibrant.results.audit import Audit, Segment
 from calibrant.tables.rows import Missing, RowOptions
 

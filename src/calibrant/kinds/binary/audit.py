@@ -1,6 +1,6 @@
 """Rows of predicted probabilities of one event in an audit."""
 
-from calibrant.kinds.residuals import AuditedForecasts, described_by_itself
+from calibrant.kinds.audit import AuditedForecasts, described_by_itself
 from calibrant.results.audit import ResidualTerms
 from calibrant.tables.score_table import check_scores
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.forecast_columns import Fit, ForecastColumns, GateThreshold, Option, try_pos_label
+from calibrant.kinds.columns import Fit, ForecastColumns, GateThreshold, Option, try_pos_label
 
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows

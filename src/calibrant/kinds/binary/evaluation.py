@@ -23,8 +23,8 @@ from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary.defaults import DEFAULTS
 from calibrant.kinds.binary.details import BinaryDetails
 from calibrant.kinds.binary.verdict import decide, decide_without_tests
-from calibrant.kinds.grouped_sample import Starter
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate
+from calibrant.kinds.sample import Starter
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores

@@ -7,7 +7,7 @@ from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
 from calibrant.inference.paired_rows import read_rows
 from calibrant.inference.table_sample import TableSample
-from calibrant.kinds.grouped_sample import GroupedSample
+from calibrant.kinds.sample import GroupedSample
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, read_score_forecast

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant.kinds.event_rows import EventRows
+from calibrant.kinds.windows import EventRows
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import check_scores
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.forecast_columns import (
+from calibrant.kinds.columns import (
     ForecastColumns,
     Model,
     NamesOfColumns,

@@ -13,7 +13,7 @@ from calibrant.forecasts.distributions import pinball_losses
 from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.squared_deviations import SampledRows, share_deviation
-from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name
+from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name
 from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.mean_table import ONE_COLUMN
 from calibrant.tables.rows import Rows

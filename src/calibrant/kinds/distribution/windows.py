@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.forecasts.forecast_table import read_outcomes
-from calibrant.kinds.event_rows import EventRows, as_rows
+from calibrant.kinds.windows import EventRows, as_rows
 from calibrant.metrics.distribution import transforms
 from calibrant.tables.rows import Rows
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calibrant.kinds.forecast_columns import ForecastColumns, Model, Option
+from calibrant.kinds.columns import ForecastColumns, Model, Option
 
 if TYPE_CHECKING:
     from calibrant.kinds.file_rows import FileRows

@@ -11,7 +11,7 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant.forecasts.predictions import Labels
 from calibrant.inference.squared_deviations import SampledRows, share_deviation
-from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name
+from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name
 from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.class_table import refuse_probabilities, used_rows
 from calibrant.tables.rows import Rows

@@ -10,7 +10,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import Argument
 from calibrant.forecasts.predictions import Labels
-from calibrant.kinds.grouped_sample import GroupedSample
+from calibrant.kinds.sample import GroupedSample
 from calibrant.tables.class_table import ConfusionTable, read_labels, used_rows
 from calibrant.tables.rows import Rows
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.columns import ColumnData
-from calibrant.kinds.residuals import AuditedForecasts
+from calibrant.kinds.audit import AuditedForecasts
 from calibrant.results.audit import ResidualTerms
 from calibrant.tables.class_table import ClassProbabilities, used_rows
 from calibrant.tables.rows import Rows

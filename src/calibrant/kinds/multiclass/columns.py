@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.forecast_columns import (
+from calibrant.kinds.columns import (
     Fit,
     ForecastColumns,
     Model,

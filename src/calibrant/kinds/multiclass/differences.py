@@ -13,9 +13,9 @@ from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import expit
 from calibrant.inference.paired import half_events
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, SquaredDeviation, cell_deviation
+from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.verdict import NAME
-from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.metrics.log_odds import LogOddsBins, logits
 from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
 from calibrant.results.comparison import ComparisonTerms

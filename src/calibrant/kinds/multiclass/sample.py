@@ -15,7 +15,7 @@ from calibrant._support.lazy import cached_property
 from calibrant._support.random_streams import Stream, Streams
 from calibrant.inference.resampling import ReplicateValues, Sample, largest_unseen_rate, one_by_one
 from calibrant.inference.table_replicates import TableReplicates, WeightedRows, weighted_values
-from calibrant.kinds.grouped_sample import GroupedSample, with_enough_clusters
+from calibrant.kinds.sample import GroupedSample, with_enough_clusters
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.multiclass import ClassEvent
 from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.event_rows import EventRows, as_rows
+from calibrant.kinds.windows import EventRows, as_rows
 from calibrant.tables.class_table import ClassProbabilities, ClassTable
 from calibrant.tables.rows import Rows
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, NamesOfColumns, Option
+from calibrant.kinds.columns import Fit, ForecastColumns, Model, NamesOfColumns, Option
 from calibrant.kinds.multiclass.columns import (
     check_class_probabilities,
     class_arguments,

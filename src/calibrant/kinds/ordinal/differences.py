@@ -9,12 +9,12 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.lazy import cached_property
 from calibrant.inference.squared_deviations import SampledRows
+from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.differences import event_deviations
 from calibrant.kinds.ordinal.forecast import Ordinal
 from calibrant.kinds.ordinal.sample import read_proba
 from calibrant.kinds.ordinal.verdict import NAME
-from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.metrics.multiclass import MulticlassLogLoss
 from calibrant.metrics.ordinal import RPS, cumulative_probabilities
 from calibrant.results.comparison import ComparisonTerms

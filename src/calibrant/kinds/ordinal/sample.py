@@ -5,9 +5,9 @@ from typing import Any
 
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.grouped_sample import GroupedSample, with_enough_clusters
 from calibrant.kinds.multiclass.sample import MANY_PROBABILITIES, MulticlassSample
 from calibrant.kinds.ordinal.forecast import Ordinal
+from calibrant.kinds.sample import GroupedSample, with_enough_clusters
 from calibrant.tables.class_table import ClassProbabilities, ClassTable
 from calibrant.tables.rows import Rows
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.event_rows import EventRows, as_rows
 from calibrant.kinds.multiclass import windows
 from calibrant.kinds.ordinal.forecast import Ordinal
+from calibrant.kinds.windows import EventRows, as_rows
 
 SETTINGS = windows.SETTINGS
 FORECASTS = "probabilities of ordered classes"

@@ -1,7 +1,7 @@
 """Rows of point predictions in an audit."""
 
 from calibrant.forecasts.predictions import Point
-from calibrant.kinds.residuals import AuditedForecasts, assess_numbers, described_by_itself, squared_terms
+from calibrant.kinds.audit import AuditedForecasts, assess_numbers, described_by_itself, squared_terms
 from calibrant.results.audit import ResidualTerms
 from calibrant.tables.mean_table import ONE_COLUMN, check_means
 

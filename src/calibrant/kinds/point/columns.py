@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from calibrant.kinds.forecast_columns import Fit, ForecastColumns, Model, Option, check_numbers
+from calibrant.kinds.columns import Fit, ForecastColumns, Model, Option, check_numbers
 
 
 def _forecast(option: str, model: Model, values: Any) -> Any:

@@ -13,7 +13,7 @@ from calibrant.forecasts.predictions import Point
 from calibrant.inference.regression.bias_by_bin import usual_bins
 from calibrant.inference.regression.point_components import bin_sums
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, cell_deviation
-from calibrant.kinds.row_losses import Deviations, ModelForecasts, RowLosses, column_name
+from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import EqualSize
 from calibrant.results.comparison import ComparisonTerms

@@ -12,7 +12,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import Stream
 from calibrant.forecasts.predictions import Point
 from calibrant.inference.resampling import ReplicateValues, Sample, metric_values, one_by_one
-from calibrant.kinds.grouped_sample import GroupedSample, with_enough_clusters
+from calibrant.kinds.sample import GroupedSample, with_enough_clusters
 from calibrant.metrics.metric import Metric
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows, read_mean_table
 from calibrant.tables.rows import Missing, Rows

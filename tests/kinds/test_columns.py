@@ -9,7 +9,7 @@ import pytest
 import calibrant as cb
 from calibrant._support.errors import Note
 from calibrant.kinds.base import KINDS
-from calibrant.kinds.forecast_columns import ForecastColumns, columns_by_kind, columns_of, parse_label, try_pos_label
+from calibrant.kinds.columns import ForecastColumns, columns_by_kind, columns_of, parse_label, try_pos_label
 
 # Ratings A, B and C as a kind of forecast: only its module `columns` is written, and it is put into the registry.
 NEW_KIND = """
@@ -18,7 +18,7 @@ from types import ModuleType
 
 import calibrant as cb
 from calibrant.kinds import base
-from calibrant.kinds.forecast_columns import ForecastColumns, Option
+from calibrant.kinds.columns import ForecastColumns, Option
 
 def check(rows):
     return rows
