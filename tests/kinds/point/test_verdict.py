@@ -310,7 +310,7 @@ def test_groups_are_adjusted_for_their_number(rng):
     p = rng.normal(size=21_000)
     y = p + rng.normal(size=21_000)
     found = evaluate(y, p + np.select([group == 1, group == 2], [0.2, -0.2]), by=group, n_resamples=0)
-    assert found.headline().startswith("Verdict: calibrated overall; 2 of 7 groups are not: ")
+    assert found.headline().startswith("Verdict: calibrated overall; 2 of 7 groups are miscalibrated")
     assert [name for name, part in found.groups.items() if part.verdict == "miscalibrated"] == [1, 2]
     assert [found.groups[i].direction for i in (0, 1, 2)] == ["", "overestimates", "underestimates"]
 
