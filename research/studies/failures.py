@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 import calibrant as cb
+from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.paired import calibration_difference
 from calibrant.inference.paired_rows import PairedRows
@@ -31,7 +32,7 @@ def decided(y: np.ndarray, p: np.ndarray, **options: Any) -> Verdict:
     else:
         rows, (table,) = PairedRows.read(y, [p], cluster=cluster, **options)
         design = Design(table, rows)
-    return decide(design, margin=0.1, alpha=0.05, confidence_level=0.95)[0]
+    return decide(BinaryTests.from_design(design), margin=0.1, alpha=0.05, confidence_level=0.95)[0]
 
 
 def verdict(d: Verdict) -> str:
@@ -173,7 +174,7 @@ def directions() -> Iterator[Row]:
     def wrong(rng: np.random.Generator, slope: float, size: int) -> bool:
         x = rng.normal(0, 1.3, size)
         d = decided(rng.random(size) < expit(x), expit(slope * x))
-        return "estimates" in d.direction(0.05)
+        return "estimates" in d.direction
 
     parts = [
         f"slope {s}, {n:,} rows: {share(500, lambda r, s=s, n=n: wrong(r, s, n))}"
@@ -188,7 +189,7 @@ def contradictions() -> Iterator[Row]:
     def one(rng: np.random.Generator) -> bool:
         x = rng.normal(rng.normal(-1, 1), 1.3, 500)
         found = cb.evaluate(rng.random(500) < expit(x), expit(x + rng.normal(0, 0.1)), n_resamples=99)
-        shown = [m.pvalue for m in found.metrics.values()] + [max(t.pvalue, found.pvalue) for t in found.tests]
+        shown = [m.pvalue for m in found.metrics.values()] + [max(t.pvalue, found.pvalue) for t in found.tests.values()]
         return min(shown) <= 0.05 < found.pvalue
 
     before = "TCE or HL p = 0.002 above no deviation is shown"

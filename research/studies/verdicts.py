@@ -1,8 +1,8 @@
 """Error rates and power of the verdict: 180 designs of independent, clustered and weighted rows.
 
-The library decides each data set without resampling (`calibrant.inference.binary_tests.BinaryTests`). Results are
-stored per design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation
-are written from that file.
+The library decides each data set without resampling (`calibrant.kinds.binary.verdict.decide`). Results are stored per
+design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation are written
+from that file.
 """
 
 import csv
@@ -19,6 +19,7 @@ import calibrant as cb
 from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.paired_rows import PairedRows
+from calibrant.kinds.binary.verdict import decide
 from research.studies.designs import RESULTS, mean_logit, workers, write
 
 ROWS = (200, 1_000, 5_000, 50_000)
@@ -105,14 +106,13 @@ def count(task: tuple[Cell, int]) -> dict[str, int]:
     found = dict.fromkeys([*CLAIMS, *VERDICTS], 0)
     for _ in range(CHUNK):
         tests = BinaryTests.from_design(design(rng, cell))
-        direction, real = tests.omnibus.direction(0.05), tests.omnibus.pvalue <= 0.05
-        found["omnibus"] += real
+        verdict, _ = decide(tests, margin=0.1, alpha=0.05, confidence_level=0.95)
+        direction = verdict.direction
+        found["omnibus"] += verdict.is_significant
         found["over- or underestimates"] += "estimates" in direction
         found["over- or underconfident"] += "confident" in direction
         found["local"] += direction == "local"
-        within = tests.equivalence_pvalue(0.1, 0.05) <= 0.05
-        verdict = ("negligible" if real else "calibrated") if within else "miscalibrated" if real else "inconclusive"
-        found[verdict] += 1
+        found[verdict.verdict] += 1
     return found
 
 
