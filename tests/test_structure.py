@@ -25,13 +25,17 @@ ROOT_MODULES = {"__init__", "__main__", "versions"}
 
 # Names of kinds outside of their folders.
 MAX_COMPARED = 1  # in comparisons
-MAX_NAMED = 1  # in comparisons, keys of dicts, entries of tuples, lists and sets, and constants
+MAX_NAMED = 1  # in all uses: see `names_of_kinds`
 KINDS = {"binary", "multiclass", "labels", "point", "distribution", *base.KINDS}
 # These words have other meanings too: columns, options, coordinates. As a key or an entry they are the name of a kind
 # only beside the name of another kind.
 AMBIGUOUS = {"labels", "ordinal", "point", "distribution"}
 # Lines in which a word has another meaning, with that meaning.
-OTHER_MEANINGS = {'"binary" in str(array.type)': "a type of Arrow"}
+OTHER_MEANINGS = {
+    '"binary" in str(array.type)': "a type of Arrow",
+    '"format": "binary"': "a format of OpenAPI",
+    '"objective": "binary"': "an objective of LightGBM",
+}
 
 # Modules with one name outside of the folders of kinds, and why both keep it.
 REPEATED_MODULES = {
@@ -96,9 +100,14 @@ class Place:
 
 
 def names_of_kinds(text: str, path: str = "") -> list[Place]:
-    """Return the names of kinds in comparisons, keys, entries of literals, and constants of the module."""
+    """Return the names of kinds in code: the uses that `_uses` yields, and constants of the module.
+
+    Docstrings may name kinds: they document them.
+    """
     tree, uses, lines = ast.parse(text), {}, text.splitlines()
-    for use, constant in (pair for node in ast.walk(tree) for pair in _uses(node)):
+    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    found = (pair for node in ast.walk(tree) if id(node) not in documented for pair in _uses(node))
+    for use, constant in found:
         place = constant.lineno, constant.col_offset
         if uses.get(place) != "comparison":
             uses[place] = use
@@ -123,6 +132,13 @@ def _uses(node: ast.AST) -> Iterator[tuple[str, ast.Constant]]:
         yield "comparison", node.value
     elif isinstance(node, ast.Dict):
         yield from (("key", key) for key in _kinds_of([key for key in node.keys if key is not None]))
+        yield from (("value", value) for value in _kinds_of(node.values))
+    elif isinstance(node, ast.IfExp):
+        yield from (("choice", choice) for choice in _kinds_of([node.body, node.orelse]))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        quoted = set(re.findall(r"'(\w+)'", node.value)) & KINDS
+        if len(quoted) > 1 or quoted - AMBIGUOUS:
+            yield "text", node
     elif isinstance(node, ast.Tuple | ast.List | ast.Set):
         yield from (("entry", entry) for entry in _kinds_of(node.elts))
 
@@ -151,6 +167,11 @@ def python(code: str) -> str:
         ('WORDS = {"labels": 1, "point": 2}', ["key", "key"]),
         ('KINDS = ["binary", "other"]', ["entry"]),
         ('BINARY = "binary"', ["constant"]),
+        ('row = {"kind": "binary", "n": 3}', ["value"]),
+        ('kind = "binary" if n == 2 else "multiclass"', ["choice", "choice"]),
+        ("raise ValueError(\"y must be of kind 'binary'.\")", ["text"]),
+        ("raise ValueError(f\"got {kind}, not 'binary'\")", ["text"]),
+        ('def f():\n    """Return \'binary\'."""', []),
         ('row = {"labels": labels, "actual": y}', []),
         ('if fields == {"name", "labels"}: ...', []),
         ('data["labels"], f(kind="binary")', []),

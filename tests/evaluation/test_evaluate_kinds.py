@@ -391,7 +391,8 @@ def test_intervals_and_nulls_exist_for_metrics_of_classes(forecasts):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "binary"])
 def test_attributes_of_binary_scores_name_their_kind(forecasts, kind):
     found = cb.evaluate(*forecasts[kind], n_resamples=9)
-    with pytest.raises(AttributeError, match=f"kind must be 'binary' for event_rate; got '{kind}'"):
+    message = f"kind must be that of probabilities of one event for event_rate; got '{kind}'"
+    with pytest.raises(AttributeError, match=message):
         _ = found.event_rate
 
 

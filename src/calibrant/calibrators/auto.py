@@ -33,6 +33,7 @@ from calibrant.metrics.calibration_errors import Bias
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.proper_scores import LogLoss
 from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant.tables.class_table import ClassTable
 from calibrant.tables.score_table import ScoreTable
 
 UNCALIBRATED = "uncalibrated"
@@ -518,11 +519,12 @@ class AutoCalibrator(models.ModelOnFeatures):
 
 def _default_candidates(method: str, n_classes: int, metric: Metric) -> dict[str, Any]:
     """Return the calibrators that need nothing but rows, and cost-aware ones with the cost of the metric."""
-    kind = "binary" if n_classes == 2 or method == "decision_function" else "multiclass"
+    of_classes = n_classes > 2 and method != "decision_function"
+    kind = ClassTable.kind if of_classes else ScoreTable.kind
     candidates: dict[str, Any] = {
         name: class_()
         for name, class_ in CALIBRATORS.items()
-        if (class_.kind == kind and not class_.needs_settings) or (kind == "multiclass" and class_.suits_each_class)
+        if (class_.kind == kind and not class_.needs_settings) or (of_classes and class_.suits_each_class)
     }
     cost = getattr(getattr(metric, "loss", None), "cost", None)
     if cost is not None:

@@ -132,7 +132,7 @@ class Decisions(PrintedResult):
         return {
             "schema_version": 2,
             "result": "decisions",
-            "kind": "binary",
+            "kind": ScoreTable.kind,
             "metric": self.metric.spec,
             "level": self.level,
             "lines": [plain(line) for line in self.lines],

@@ -254,6 +254,11 @@ class Defaults:
     resamples_groups: bool = True
 
 
+def array_kind(dimensions: int) -> Kind:
+    """Return the kind of arrays with this number of dimensions, whose type declares no kind."""
+    return next(kind for kind in KINDS.values() if kind.dimensions == dimensions)
+
+
 def forecast_kind(y_true: Any, forecast: Any) -> str:
     """Return the kind of a forecast: declared by its type, or given by its dimensions; values are not looked at.
 
@@ -268,10 +273,10 @@ def forecast_kind(y_true: Any, forecast: Any) -> str:
         declared = declared_kind(given)
         if declared in KINDS:
             return declared
-    dimensions = 2 if _has_several_columns(forecast) else 1
-    foreign = (kind for kind in KINDS.values() if kind.foreign and all(hasattr(forecast, a) for a in kind.foreign))
-    arrays = (kind for kind in KINDS.values() if kind.dimensions == dimensions)
-    return next(foreign, next(arrays)).name
+    for kind in KINDS.values():
+        if kind.foreign and all(hasattr(forecast, attribute) for attribute in kind.foreign):
+            return kind.name
+    return array_kind(2 if _has_several_columns(forecast) else 1).name
 
 
 def _has_several_columns(forecast: Any) -> bool:
@@ -290,4 +295,4 @@ def named_columns_kind(forecast: Any) -> str:
     """Return the kind of a forecast that names columns of a file: classes have a mapping of their columns."""
     from calibrant.tables.rows import declared_kind
 
-    return declared_kind(forecast) or ("multiclass" if isinstance(forecast, Mapping) else "binary")
+    return declared_kind(forecast) or array_kind(2 if isinstance(forecast, Mapping) else 1).name

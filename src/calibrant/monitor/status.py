@@ -12,14 +12,14 @@ from calibrant._support.errors import Note
 from calibrant._support.formatting import html_table, text_table
 from calibrant._support.plain_data import frame_from_columns, frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
-from calibrant.kinds.base import KINDS, kind_of
+from calibrant.kinds.base import array_kind, kind_of
 from calibrant.monitor.time_windows import window_text
 from calibrant.results.evaluation import to_json_text
 from calibrant.results.text import ResultText
 from calibrant.versions import __version__
 
 _SHOWN_GROUPS, _SHOWN_WINDOWS = 20, 30
-DEFAULT_KIND = next(iter(KINDS))  # of a column of numbers that says nothing about its kind
+DEFAULT_KIND = array_kind(1).name
 _EVENT_RATES = ("predicted", "observed", "event rate")
 
 

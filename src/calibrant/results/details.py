@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrant.results import sentences
-from calibrant.results.uncertainty import Estimate
+from calibrant.results.uncertainty import Estimate, Interval
 from calibrant.results.verdict import TestResult
 
 if TYPE_CHECKING:
@@ -28,6 +28,15 @@ class Details(ABC):
     coefficients: tuple[Estimate, ...] = ()
     other_tests: tuple[TestResult, ...] = ()
     directions: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def log_odds_error(self) -> Interval | None:
+        """The log-odds error with its confidence interval; None where forecasts are no probabilities."""
+        return None
+
+    def event_means(self, table: Any) -> tuple[float, float] | None:
+        """Return the mean score and the event rate; None where forecasts are no probabilities of one event."""
+        return None
 
     def headline(self, e: "Evaluation") -> str:
         """Return the verdict in one line."""
@@ -80,3 +89,7 @@ class Details(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON."""
+
+    def slow_to_dict(self) -> dict[str, Any]:
+        """Return further fields for JSON, which groups do not have because they are slow for each of many."""
+        return {}

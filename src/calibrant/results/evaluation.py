@@ -15,7 +15,7 @@ from calibrant._support.plain_data import label as json_label
 from calibrant.results import sentences
 from calibrant.results.details import Details
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.text import GroupTable, ResultText, RowTable, mean_score, n_rows, row_counts
+from calibrant.results.text import GroupTable, ResultText, RowTable, n_rows, row_counts
 from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult
 from calibrant.results.verdict import MISCALIBRATED, Deviation, TestResult, Verdict
 
@@ -183,26 +183,27 @@ class Evaluation(PrintedResult):
     @property
     def log_odds_error(self) -> Interval:
         """The log-odds error with its confidence interval; for probabilities of events and of classes."""
-        found: Interval | None = getattr(self.details, "log_odds_error", None)
-        if found is None:
+        error = self.details.log_odds_error
+        if error is None:
             raise self._undefined("log_odds_error", "that of probabilities", " Use .equivalence.")
-        return found
+        return error
 
     @property
     def mean_score(self) -> float:
         """Mean score of all rows; for binary probabilities."""
-        return mean_score(self._scores("mean_score"))
+        return self._event_means("mean_score")[0]
 
     @property
     def event_rate(self) -> float:
         """Event rate of all rows; for binary probabilities."""
-        return float(self._scores("event_rate").prevalence)
+        return self._event_means("event_rate")[1]
 
-    def _scores(self, name: str) -> Any:
-        """Return the table of scores of one event, whose attribute was asked for."""
-        if not hasattr(self.table, "prevalence"):
-            raise self._undefined(name, "'binary'")
-        return self.table
+    def _event_means(self, name: str) -> tuple[float, float]:
+        """Return the mean score and the event rate, of which the attribute `name` was asked for."""
+        means = self.details.event_means(self.table)
+        if means is None:
+            raise self._undefined(name, "that of probabilities of one event")
+        return means
 
     def _undefined(self, name: str, kinds: str, hint: str = "") -> AttributeError:
         return AttributeError(f"kind must be {kinds} for {name}; got {self.kind!r}.{hint}")
@@ -238,6 +239,7 @@ class Evaluation(PrintedResult):
         dict
             Numbers, text, lists and dicts, with a ``schema_version``; NaN and infinite numbers are None.
         """
+        slow = self.details.slow_to_dict() if self.decision.adjusted_pvalue is None else {}  # else it is a group
         result: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "result": "evaluation",
@@ -255,7 +257,7 @@ class Evaluation(PrintedResult):
             "coefficients": [coefficient.to_dict() for coefficient in self.coefficients],
             "tests": [test.to_dict() for test in self.tests.values()],
             "breakdowns": {name: finite(breakdown.to_dict()) for name, breakdown in self.breakdowns.items()},
-            "details": self.details.to_dict() | self._levels(),
+            "details": self.details.to_dict() | slow,
             "settings": self.settings.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
             "by": self.by,
@@ -265,11 +267,6 @@ class Evaluation(PrintedResult):
             for name, group in self.groups.items()
         ]
         return result
-
-    def _levels(self) -> dict[str, Any]:
-        """Return the levels of calibration for JSON; groups have none, because a curve for each of many is slow."""
-        levels = None if self.decision.adjusted_pvalue is not None else getattr(self.details, "levels", None)
-        return {} if levels is None else {"levels": levels.to_dict()}
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON text.

@@ -330,6 +330,10 @@ class BinaryDetails(LogOddsDetails):
         if e.decision.adjusted_pvalue is None and self.levels is not None:
             yield f"Levels of calibration: {'; '.join([*_levels(self.levels), _strong(e)])}."
 
+    def event_means(self, table: ScoreTable) -> tuple[float, float]:
+        """Return the mean score and the event rate."""
+        return mean_score(table), float(table.prevalence)
+
     def sizes(self, table: ScoreTable) -> dict[str, Any]:
         """Return the number of events, the event rate and the mean score."""
         return {"positives": table.positives, "event_rate": table.prevalence, "mean_score": mean_score(table)}
@@ -357,6 +361,10 @@ class BinaryDetails(LogOddsDetails):
             "ecce": plain(self.cumulative.ecce),
             "ecce_test": None if test is None else test.to_dict(),
         }
+
+    def slow_to_dict(self) -> dict[str, Any]:
+        """Return the levels of calibration, whose curve is slow."""
+        return {} if self.levels is None else {"levels": self.levels.to_dict()}
 
 
 def _levels(levels: CalibrationLevels) -> Iterator[str]:
