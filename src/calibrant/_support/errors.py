@@ -104,6 +104,8 @@ class InputError(ValueError):
     '--alpha must lie between 0 and 1; got 2.'
     """
 
+    __module__ = "calibrant.exceptions"  # where it is public; tracebacks show it
+
     def __init__(
         self,
         problem: str | Text,
@@ -172,6 +174,8 @@ class MissingExtraError(ModuleNotFoundError):
     Diagrams need matplotlib: pip install "calibrant[plot]".
     """
 
+    __module__ = "calibrant.exceptions"
+
     def __init__(self, problem: str, extra: str, *, name: str | None = None) -> None:
         super().__init__(problem, extra, name=name)
         self.problem = problem
@@ -198,6 +202,8 @@ class CalibrantWarning(UserWarning):
     >>> caught[0].category.__name__
     'CalibrantWarning'
     """
+
+    __module__ = "calibrant.exceptions"
 
 
 @dataclass(frozen=True)

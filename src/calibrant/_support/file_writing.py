@@ -58,6 +58,8 @@ class FileWriteError(InputError, OSError):
     'report.html' cannot be written: its folder does not exist. Create it first.
     """
 
+    __module__ = "calibrant.exceptions"
+
     def __init__(self, name: str, error: OSError) -> None:
         reason, hint = _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
         super().__init__(f"{name!r} cannot be written: {reason}.", hint=hint, argument="path", value=name)

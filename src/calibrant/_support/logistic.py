@@ -60,6 +60,8 @@ class NotConvergedError(InputError):
     True
     """
 
+    __module__ = "calibrant.exceptions"
+
 
 def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float], *, intercept: bool = True) -> Floats:
     """Return the coefficients of the columns, then the intercept (if any), of greatest likelihood.

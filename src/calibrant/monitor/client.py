@@ -45,6 +45,8 @@ class ServiceError(OSError):
     503
     """
 
+    __module__ = "calibrant.exceptions"
+
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
         self.status = status

@@ -40,6 +40,8 @@ class SettingsConflictError(InputError):
     True
     """
 
+    __module__ = "calibrant.exceptions"
+
 
 class DeletedModelError(InputError):
     """The model was deleted after its monitor was opened.
@@ -53,6 +55,8 @@ class DeletedModelError(InputError):
     >>> issubclass(DeletedModelError, InputError)
     True
     """
+
+    __module__ = "calibrant.exceptions"
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ class BatchConflictError(InputError):
     batch
     """
 
+    __module__ = "calibrant.exceptions"
+
 
 def check_cells(chunk: Chunk, settings: ModelSettings, most: int) -> None:
     """Raise an error if rows of several windows have too many cells, pairs of a window and a group (times events).

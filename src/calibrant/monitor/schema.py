@@ -35,6 +35,8 @@ class StoreError(OSError):
     StoreError('The store is damaged: a window ends before it begins. Restore it from a backup.')
     """
 
+    __module__ = "calibrant.exceptions"
+
 
 def damaged(what: str) -> StoreError:
     """Return the error about content of the store that the monitor did not write."""
