@@ -18,7 +18,7 @@ def figure1() -> Figure:
     figure = Figure(figsize=(14, 6), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
     table = _uci("abalone", "GB")
-    plots.TestBasedReliabilityDisplay.from_predictions(table, n_resamples=199, fig=left)
+    plots.TestBasedReliabilityDisplay.from_predictions(table, metric=cb.TCE(), n_resamples=199, fig=left)
     plots.ReliabilityDisplay.from_predictions(table, fig=right)
     return figure
 
@@ -68,7 +68,7 @@ def _diagrams(tables: Mapping[str, ScoreTable]) -> Figure:
     for (name, table), row in zip(tables.items(), rows, strict=True):
         tested, width, quantile = row.subfigures(1, 3, width_ratios=(1.3, 1, 1))
         row.suptitle(name, x=0.01, ha="left", weight="bold")
-        plots.TestBasedReliabilityDisplay.from_predictions(table, n_resamples=99, fig=tested)
+        plots.TestBasedReliabilityDisplay.from_predictions(table, metric=cb.TCE(), n_resamples=99, fig=tested)
         plots.ReliabilityDisplay.from_predictions(table, fig=width)
         plots.ReliabilityDisplay.from_predictions(table, bins=cb.bins.EqualSize(10), fig=quantile)
     return figure

@@ -106,7 +106,7 @@ def test_options_reach_the_metrics(scores, call):
     given += ["--confidence-level", "0.9", "--margin", "0.2", "--resolution", "2**-20", "--json", "-"]
     result = json.loads(call("evaluate", *given))["models"]["p"]
     assert result["settings"]["metrics"]["ECE"] == cb.ECE(n_bins=7).spec
-    assert result["settings"]["metrics"]["TCE"] == cb.TCE(alpha=0.01).spec
+    assert result["settings"]["metrics"]["TCE"] == cb.TCE(alpha=0.01, bins=cb.bins.PAVABC(sizes="grades")).spec
     asked = ("alpha", "margin", "confidence_level", "random_state", "n_resamples")
     assert [result["settings"][name] for name in asked] == [0.01, 0.2, 0.9, 5, 99]
     assert any(note["code"] == "rounded" for note in result["notes"])

@@ -14,12 +14,13 @@ LABEL = (PROBA.cumsum(axis=1) > RNG.random((600, 1)) ** 1.2).argmax(axis=1)
 
 def test_alpha_is_the_level_of_tce_in_the_default_panel():
     result = cb.evaluate(Y, P, alpha=0.01, n_resamples=19)
-    assert result["TCE"].value == cb.tce(Y, P, alpha=0.01) < cb.tce(Y, P)
-    assert result.settings.metrics["TCE"] == cb.TCE(alpha=0.01)
+    bins = cb.bins.PAVABC(sizes="grades")
+    assert result["TCE"].value == cb.tce(Y, P, alpha=0.01, bins=bins) < cb.tce(Y, P, bins=bins)
+    assert result.settings.metrics["TCE"] == cb.TCE(alpha=0.01, bins=bins)
     compared = cb.compare(Y, {"a": P, "b": P**1.3}, alpha=0.01, n_resamples=19)
     assert compared.models["a"]["TCE"].value == result["TCE"].value
     given = cb.evaluate(Y, P, alpha=0.01, metrics=["tce"], n_resamples=19)
-    assert given["TCE"].value == cb.tce(Y, P)  # a metric that is given has its own level
+    assert given["TCE"].value == cb.tce(Y, P)  # a metric that is given has its own level and bins
 
 
 def test_alpha_is_the_level_of_tce_of_class_probabilities():

@@ -65,7 +65,11 @@ def test_evaluation_agrees_with_the_functions_behind_it():
     table = cb.ScoreTable.from_arrays(y, p)
     found = cb.evaluate(y, p, n_resamples=60, random_state=3)
     assert found.table == table
-    for name, metric in {"ECE": cb.ECE(), "TCE": cb.TCE(), "Brier": cb.METRICS["brier"]()}.items():
+    for name, metric in {
+        "ECE": cb.ECE(),
+        "TCE": cb.TCE(bins=cb.bins.PAVABC(sizes="grades")),
+        "Brier": cb.METRICS["brier"](),
+    }.items():
         assert found[name].interval == cb.interval(metric, table, n_resamples=60, random_state=3)
         assert found[name].null == cb.null(metric, table, n_resamples=60, random_state=3)
     verdict, estimate = decide(BinaryTests.from_design(Design(table)), margin=0.1, alpha=0.05, confidence_level=0.95)

@@ -48,6 +48,7 @@ METRICS = [
     cb.TCE(),
     cb.TCE(alpha=0.2, bins=cb.bins.PAVABC(n_min=30, n_max=90)),
     cb.TCE(bins=cb.bins.PAVABC.consistent()),
+    cb.TCE(bins=cb.bins.PAVABC(sizes="grades")),
     cb.TCE(bins=cb.bins.PAVABC(n_max=70)),
     cb.TCE(bins=cb.bins.PAVA()),
     cb.TCE(bins=cb.bins.EqualWidth(5)),
@@ -104,6 +105,20 @@ def test_null_values_are_those_of_the_tables_of_replicates(kind, digits):
     wanted = np.array([metric_values(kept, draw(stream)) for stream in STREAMS])
     same = np.array([metric != cb.METRICS["log_loss"]() for metric in kept])
     assert values[:, ~tested][:, same] == pytest.approx(wanted[:, same], rel=1e-9, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_score_of_a_few_is_a_bin_in_all_replicates(kind):
+    """A replicate may lack scores: the rule of its bins is that of the table."""
+    y, p, weight, cluster = rows(size=300)
+    grade = np.floor(p * 12) / 12 + 0.01
+    options = {"sample_weight": weight} if "weight" in kind else {}
+    found = read(y, grade, None if kind == "weights" else cluster, options)
+    metric = cb.TCE(bins=cb.bins.PAVABC(sizes="grades"))
+    draw = bootstrap_sampler(found.table) if found.rows is None else lambda stream: found.rows(stream)[0]
+    tables = [draw(stream) for stream in STREAMS]
+    wanted = [[cb.TCE(bins=cb.bins.PAVABC(0, 0))(table).value] for table in tables]
+    assert found.bootstrap([metric])(STREAMS) == pytest.approx(np.array(wanted), rel=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["weights", "clusters"])

@@ -14,6 +14,7 @@ import calibrant as cb
 from calibrant import ScoreTable
 from calibrant.metrics import OptimalBins, Partition
 from calibrant.metrics.bins import PAVA, PAVABC, Edges, EqualSize, EqualWidth
+from calibrant.tables.mean_table import MeanTable
 
 # The kinds of bins that cb.bins lists, with their default settings; Edges has none.
 DEFAULT_KINDS = [
@@ -26,6 +27,7 @@ KINDS = [
     EqualSize(3),
     Edges([0, 0.3, 0.55, 1]),
     PAVABC.consistent(),
+    PAVABC(sizes="grades"),
     PAVABC(n_min=3, n_max=7),
     OptimalBins(),
 ]
@@ -165,6 +167,29 @@ def test_limits_follow_the_paper(size, limits):
 )
 def test_consistent_limits_grow_with_the_root(size, limits):
     assert PAVABC.consistent().limits(ScoreTable.from_counts([0.5], [size], [0])) == limits
+
+
+def scores_with_events(count, rows=400):
+    score = np.arange(1, count + 1) / (count + 1)
+    return ScoreTable.from_counts(score, np.full(count, rows), np.round(rows * score).astype(int))
+
+
+def test_few_distinct_scores_have_a_bin_each():
+    grades = PAVABC(sizes="grades")
+    few, many = scores_with_events(20), scores_with_events(21)
+    assert grades(few).n.tolist() == [400] * 20
+    assert grades.limits(many) == PAVABC.consistent().limits(many)
+    assert np.array_equal(grades(many).start, PAVABC.consistent()(many).start)
+    falling = ScoreTable.from_counts([0.1, 0.2, 0.3], [10, 10, 10], [9, 5, 1])
+    assert grades(falling).n.tolist() == [10, 10, 10]  # neighbours with falling rates do not merge
+    weighted = ScoreTable.from_arrays([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=[0.5, 0.25, 0.25, 0.5])
+    assert grades(weighted).n.tolist() == [0.5, 0.25, 0.25, 0.5]
+    assert PAVABC(n_min=5, sizes="grades").limits(few)[0] == 5
+
+
+def test_few_distinct_point_predictions_have_a_bin_each():
+    table = MeanTable.from_arrays([1.0, 3.0, 2.0, 5.0, 4.0], [1, 1, 2, 2, 3])
+    assert PAVABC(sizes="grades")(table).n.tolist() == [2, 2, 1]
 
 
 def test_a_given_limit_is_used():

@@ -95,10 +95,12 @@ def test_bins_of_rare_events_divide_the_range_that_has_most_events(rare):
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_end_bin_of_rare_events_is_drawn_in_parts(fraud, flipped, weighted):
-    """Bins of TCE have at least a twentieth of the rows: nearly all events are in one of them."""
+    """Bins of the paper have at least a twentieth of the rows: nearly all events are in one of them."""
     y, p = (1 - fraud[0], 1 - fraud[1]) if flipped else fraud
     weight = np.random.default_rng(2).uniform(0.5, 1.5, y.size) if weighted else None
-    drawn = plots.TestBasedReliabilityDisplay.from_predictions(y, p, sample_weight=weight, n_resamples=0, fig=page())
+    drawn = plots.TestBasedReliabilityDisplay.from_predictions(
+        y, p, metric=cb.TCE(), sample_weight=weight, n_resamples=0, fig=page()
+    )
     frame, cells = drawn.data(), drawn.breakdown.per_bin
     split = frame[frame["bin"] == (0 if flipped else len(cells["n"]) - 1)]
     assert len(split) == len(frame) - len(cells["n"]) + 1 == 5
@@ -117,7 +119,7 @@ def test_the_end_bin_of_rare_events_is_drawn_in_parts(fraud, flipped, weighted):
 
 
 def test_rejected_scores_of_parts_are_those_of_the_whole_bin(fraud):
-    drawn = plots.TestBasedReliabilityDisplay.from_predictions(*fraud, n_resamples=0, fig=page())
+    drawn = plots.TestBasedReliabilityDisplay.from_predictions(*fraud, metric=cb.TCE(), n_resamples=0, fig=page())
     whole, parts = drawn.breakdown.partition, drawn.drawn.partition
     score, last = whole.table.score, len(whole) - 1
     decided = drawn.breakdown.definition.loss.rejects(whole, whole.labels, score)

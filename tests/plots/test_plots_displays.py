@@ -20,10 +20,12 @@ from calibrant import plots
 from tests.plots.displays import DISPLAYS, SEVERAL, Fitted, each_display, page
 from tests.visual.layout import unreadable
 
+PANEL_TCE = cb.TCE(bins=cb.bins.PAVABC(sizes="grades"))
+
 
 def measured(display, table):
     """What `from_breakdown` takes."""
-    return (cb.TCE() if display is plots.TestBasedReliabilityDisplay else cb.ECE())(table)
+    return (PANEL_TCE if display is plots.TestBasedReliabilityDisplay else cb.ECE())(table)
 
 
 @each_display
@@ -36,7 +38,7 @@ def test_predictions_estimators_and_breakdowns_give_the_same_plot(display, rows)
     two = display.from_estimator(estimator, p[:, None], y, fig=figures[1], **options)
     same = dict(options)
     if display is plots.TestBasedReliabilityDisplay:
-        same = {"null": cb.null(cb.TCE(), y, p, n_resamples=49, random_state=0)}
+        same = {"null": cb.null(PANEL_TCE, y, p, n_resamples=49, random_state=0)}
     if display is plots.NullDisplay:
         one = display.from_predictions(y, p, metric=cb.ECE(), fig=page(), **options)
         two = display.from_estimator(Fitted(), p[:, None], y, metric=cb.ECE(), fig=page(), **options)

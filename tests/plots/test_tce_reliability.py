@@ -90,10 +90,24 @@ def test_the_histogram_counts_every_row(tested):
 
 
 def test_the_headline_has_the_value_and_its_null_range(tested):
-    found = cb.null(cb.TCE(), tested.breakdown.partition.table, n_resamples=49, random_state=0)
+    found = cb.null(tested.breakdown.definition, tested.breakdown.partition.table, n_resamples=49, random_state=0)
     title = tested.ax_.get_title(loc="left").replace("\N{NO-BREAK SPACE}", " ")
     assert f"TCE = {tested.breakdown.value:.1f} %" in title
     assert f"{found.low:.1f} to {found.high:.1f} %" in title
+
+
+def test_default_bins_are_those_of_the_panel(tested):
+    """With the bins of the paper, calibrated models are painted orange as the number of rows grows."""
+    assert tested.breakdown.definition == cb.TCE(bins=cb.bins.PAVABC(sizes="grades"))
+
+
+def test_bins_of_one_score_are_labelled_by_it():
+    table = cb.ScoreTable.from_counts([0.01, 0.05, 0.2], [400, 300, 200], [4, 15, 40])
+    drawn = plots.TestBasedReliabilityDisplay.from_predictions(table, n_resamples=0, fig=page())
+    assert drawn.data()["n"].tolist() == [400, 300, 200]
+    assert [text.get_text() for text in drawn.ax_sizes_.get_xticklabels()] == ["0.01", "0.05", "0.2"]
+    assert drawn.ax_sizes_.get_xlabel() == "scores, one bin each"
+    assert not drawn.rejected_sizes_
 
 
 def test_without_resamples_the_headline_is_only_the_value(rows, figure):

@@ -114,7 +114,7 @@ def test_scores_with_other_metrics_have_the_correct_headings():
     p = scores["model 0"]
     weighted = cb.evaluate(y, p, sample_weight=np.linspace(0.5, 1.5, 500), n_resamples=49)
     header, *lines = joint_metrics({"a": cb.evaluate(y, p, n_resamples=49), "b": weighted}).cells
-    assert [len(line) for line in lines] == [8, 8]
+    assert [len(line) for line in lines] == [7, 7]
     assert lines[1][header.index("Brier")] == weighted["Brier"].cells()[0]
 
 

@@ -172,7 +172,7 @@ def test_stored_values_equal_those_of_the_library(name):
     sensitivity, profile = result.details.sensitivity, result.details.rejection_profile
     tested = result.breakdowns["TCE"]
     for i in (0, 20, 59):
-        breakdown = cb.TCE(alpha=sensitivity.alphas[i])(result.table)
+        breakdown = cb.TCE(alpha=sensitivity.alphas[i], bins=tested.definition.bins)(result.table)
         assert sensitivity.tce[i] == pytest.approx(breakdown.value)
         assert sensitivity.rejected[i] == pytest.approx(breakdown.per_bin["rejected"])
     from calibrant.kinds.binary.details import RATIOS

@@ -173,8 +173,10 @@ class MetricPlan:
             return None
         if self.table.importance and not np.isfinite(_critical_squares(loss.alpha)[0]).all():
             return None
-        self._blocks.setdefault((bins, loss.alpha))
-        column = list(self._blocks).index((bins, loss.alpha))
+        # Replicates have the rule of the table, though they may lack some of its scores.
+        rule = bins.for_scores_of(self.table) if isinstance(bins, PAVABC) else bins
+        self._blocks.setdefault((rule, loss.alpha))
+        column = list(self._blocks).index((rule, loss.alpha))
 
         def share(sums: _kernels.ReplicateSums, sizes: Sizes) -> Floats:
             rejected = sums.rejected[:, column]

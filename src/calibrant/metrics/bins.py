@@ -6,7 +6,7 @@ order of rows does not matter.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
@@ -54,6 +54,8 @@ _SLACK = 1e-9
 
 _NO_INFORMATION = 1e-120  # the square of less underflows
 _LEAST_SHARE = 0.1  # of the information per bin; a bin with less joins a neighbour
+
+_MOST_GRADES = 20  # distinct predictions that have a bin each
 
 _DEFAULT_BINS = 10
 _MOST_BINS = 10**7  # their edges take 80 MB
@@ -379,8 +381,10 @@ class PAVABC:
         Size limits, 0 <= n_min <= n_max (real numbers for importance weights). Limits that are not given follow from
         the number of rows N: n_min = N // 20 and n_max = max(n_min, 1, N // 5), the rule of the paper. (The n_min of
         the rule is lowered to a given n_max.)
-    sizes : {"paper", "consistent"}
-        The rule for limits that are not given; see `consistent`.
+    sizes : {"paper", "consistent", "grades"}
+        The rule for limits that are not given. "consistent" is that of `consistent`. "grades" is the rule of the
+        default metrics and diagrams: one bin per prediction where a table has at most 20 distinct predictions, such as
+        rating grades, and "consistent" elsewhere.
 
     See Also
     --------
@@ -406,7 +410,7 @@ class PAVABC:
 
     n_min: float | None = None
     n_max: float | None = None
-    sizes: Literal["paper", "consistent"] = "paper"
+    sizes: Literal["paper", "consistent", "grades"] = "paper"
 
     def __post_init__(self) -> None:
         low = 0 if self.n_min is None else self.n_min
@@ -417,7 +421,7 @@ class PAVABC:
                 argument="n_min" if self.n_max is None else "n_max",
                 value=(self.n_min, self.n_max),
             )
-        check_option("sizes", self.sizes, ("paper", "consistent"))
+        check_option("sizes", self.sizes, ("paper", "consistent", "grades"))
 
     @classmethod
     def consistent(cls) -> "PAVABC":
@@ -433,6 +437,24 @@ class PAVABC:
         """
         return cls(sizes="consistent")
 
+    def for_scores_of(self, table: Any) -> "PAVABC":
+        """Return bins whose limits depend on the number of rows alone; with sizes other than "grades", these bins.
+
+        Parameters
+        ----------
+        table : ScoreTable or MeanTable
+            Table whose distinct predictions are counted.
+
+        Returns
+        -------
+        PAVABC
+        """
+        if self.sizes != "grades":
+            return self
+        if self.n_min is None and self.n_max is None and table.outcome_sums()[0].size <= _MOST_GRADES:
+            return PAVABC(0, 0)  # no two blocks merge
+        return replace(self, sizes="consistent")
+
     def limits(self, table: Any) -> tuple[float, float]:
         """Return the n_min and n_max for this table.
 
@@ -446,6 +468,8 @@ class PAVABC:
         tuple of two numbers
             Numbers of rows for counts, sums of weights for importance weights.
         """
+        if self.sizes == "grades":
+            return self.for_scores_of(table).limits(table)
         low, high = self._rule(table)
         if self.n_min is not None:
             low = self.n_min
@@ -483,6 +507,11 @@ class PAVABC:
         Partition or MeanPartition
         """
         return _pava_bc(table, *self.limits(table))
+
+
+# Bins of TCE among the default metrics and in diagrams: with those of the paper, calibrated models are rejected more
+# and more often as the number of rows grows, and grades that sit on their rates are merged and rejected.
+PANEL_BINS = PAVABC(sizes="grades")
 
 
 def _pava_bc(table: Binnable[Cut_co], n_min: float, n_max: float) -> Cut_co:

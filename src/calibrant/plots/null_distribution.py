@@ -12,6 +12,7 @@ from matplotlib.patches import Patch, StepPatch
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
+from calibrant.metrics.bins import PANEL_BINS
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.registry import MetricLike
 from calibrant.plots import canvas
@@ -73,7 +74,8 @@ class NullDisplay(ScoreDisplay):
         ----------
         y_true, y_prob : columns
             Outcomes and predicted probabilities; or one `ScoreTable`.
-        metric : metric object, its function or class, or a name in `METRICS`, default=TCE()
+        metric : metric object, its function or class, or a name in `METRICS`, optional
+            By default TCE with the bins of its diagram, `TestBasedReliabilityDisplay`.
         n_resamples, random_state
             See `calibrant.null`.
         ax, fig
@@ -88,7 +90,7 @@ class NullDisplay(ScoreDisplay):
         """
         from calibrant.evaluation.metric_inference import null
 
-        chosen, table = TCE() if metric is None else metric, read_score_table(y_true, y_prob, rows)
+        chosen, table = TCE(bins=PANEL_BINS) if metric is None else metric, read_score_table(y_true, y_prob, rows)
         found = null(chosen, table, n_resamples=n_resamples, random_state=random_state)
         return cls.from_null(found, ax=ax, fig=fig)
 

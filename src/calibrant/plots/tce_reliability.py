@@ -16,7 +16,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.lazy import cached_property
 from calibrant._support.random_streams import RandomState
-from calibrant.metrics.bins import EqualInformation
+from calibrant.metrics.bins import PANEL_BINS, EqualInformation
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.gce import GCE, MAX_BINS, Breakdown, RejectionProfile, cells_per_bin
 from calibrant.metrics.losses import tests_scores
@@ -134,8 +134,10 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
         ----------
         y_true, y_prob : columns
             Outcomes and predicted probabilities; or one `ScoreTable`.
-        metric : GCE, default=TCE()
-            Any whose loss tests scores: ``TCE(bins=PAVABC.consistent(), alpha=0.01)``.
+        metric : GCE, optional
+            Any whose loss tests scores, such as ``TCE()`` with the bins of the paper. By default TCE has one bin per
+            score where at most 20 scores are distinct, and elsewhere bins that shrink as the number of rows grows:
+            ``TCE(bins=PAVABC(sizes="grades"))``.
         n_resamples : int, default=199
             Replicates of the null distribution; 0 skips it.
         random_state : int, Generator or None, default=0
@@ -153,7 +155,7 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
         """
         from calibrant.evaluation.metric_inference import null
 
-        gce = TCE() if metric is None else metric
+        gce = TCE(bins=PANEL_BINS) if metric is None else metric
         table = read_score_table(y_true, y_prob, rows)
         breakdown = gce(table)
         display = cls(breakdown, None, confidence_level, scale, ymax)  # rejects other losses before resampling
@@ -391,8 +393,11 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
         self.ax_.set_xlim(-0.6, len(self.drawn) - 0.4)
         self.ax_.set_ylabel("prediction and event rate")
         below = self.ax_ if self.ax_sizes_ is None else self.ax_sizes_
-        self._label_edges(below)
-        below.set_xlabel("bins and their edges")
+        p = self.drawn.partition
+        if np.array_equal(p.min_score, p.max_score):
+            self._label_scores(below, p.min_score)
+        else:
+            self._label_edges(below)
         level = f", {100 * self.confidence_level:g} % CI" if self._shows_intervals else ""
         red = canvas.event_colour()
         rate = Line2D([], [], color=red, linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
@@ -409,6 +414,18 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
         self.ax_sizes_.locator_params(axis="y", nbins=3)
         canvas.legend_above(self.ax_, self.headline(), keys, words, reach=1.3)
 
+    def _label_scores(self, ax: Axes, scores: Floats) -> None:
+        """Label as many bins as fit with their only score."""
+        words = canvas.distinct_labels(scores)
+        for step in range(1, scores.size + 1):
+            shown = np.arange(0, scores.size, step)
+            labels = [words[i] for i in shown]
+            if canvas.labels_fit(ax, labels):
+                break
+        ax.set_xticks(shown, labels)
+        ax.tick_params(axis="x", labelsize="small")
+        ax.set_xlabel("scores, one bin each")
+
     def _label_edges(self, ax: Axes) -> None:
         """Label as many edges as fit; two labels where empty bins lie between."""
         lower, upper = self.drawn.lower, self.drawn.upper
@@ -422,6 +439,7 @@ class TestBasedReliabilityDisplay(ScoreDisplay):
                 break
         ax.set_xticks(shown - 0.5, labels)
         ax.tick_params(axis="x", labelsize="small")
+        ax.set_xlabel("bins and their edges")
 
     def headline(self) -> str:
         """Return the value, with its null range if known.

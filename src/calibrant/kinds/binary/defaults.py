@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.kinds.base import ROW_OPTIONS, Defaults
-from calibrant.metrics.bins import PAVABC
+from calibrant.metrics.bins import PANEL_BINS
 from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE, Bias
 from calibrant.metrics.costs import Cost, cost_name
 from calibrant.metrics.metric import Metric
@@ -48,8 +48,7 @@ def _default_metrics(alpha: float, n_bins: int) -> dict[str, Metric]:
         "bias": Bias(),
         "ECE": ECE(n_bins=n_bins),
         "ACE": ACE(n_bins=n_bins),
-        "TCE": TCE(alpha=alpha),
-        "TCE (consistent)": TCE(alpha=alpha, bins=PAVABC.consistent()),
+        "TCE": TCE(alpha=alpha, bins=PANEL_BINS),
         "Brier": Brier(),
     }
 

@@ -25,6 +25,7 @@ from calibrant.kinds.binary.details import BinaryDetails
 from calibrant.kinds.binary.verdict import decide, decide_without_tests
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate
 from calibrant.kinds.sample import Starter
+from calibrant.metrics.bins import PANEL_BINS
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
@@ -170,7 +171,7 @@ def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Bre
     """Return the breakdown of each metric over bins, and always those of ECE, ACE and a test-based metric."""
     chosen: dict[str, Any] = {name: metric for name, metric in panel.items() if has_bins(metric)}
     tested = any(tests_scores(metric.loss) for metric in chosen.values())
-    for name, metric in {"ECE": ECE(), "ACE": ACE(), **({} if tested else {"TCE": TCE()})}.items():
+    for name, metric in {"ECE": ECE(), "ACE": ACE(), **({} if tested else {"TCE": TCE(bins=PANEL_BINS)})}.items():
         if name not in chosen:  # diagrams and report use these names
             chosen[name] = metric
         elif metric not in chosen.values():

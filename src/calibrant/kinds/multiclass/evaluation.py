@@ -15,7 +15,7 @@ from calibrant.inference.resampling import resample_metrics
 from calibrant.kinds.multiclass.details import MulticlassDetails
 from calibrant.kinds.multiclass.sample import MulticlassSample
 from calibrant.kinds.multiclass.verdict import ClassDeviation, decide_classes
-from calibrant.metrics.bins import EqualWidth
+from calibrant.metrics.bins import PANEL_BINS, EqualWidth
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.metric import Metric
@@ -36,9 +36,9 @@ def _default_metrics(table: ClassTable, alpha: float) -> dict[str, Metric]:
     """Return the default metrics, with the level of TCE; class-wise ACE and TCE only where entries are few."""
     classwise: list[Any] = [ECE()]
     if table.proba.size <= _MAX_ENTRIES:
-        classwise += [ACE(), TCE(alpha=alpha)]
+        classwise += [ACE(), TCE(alpha=alpha, bins=PANEL_BINS)]
     found: list[Any] = [ClasswiseMetric(each) for each in classwise]
-    found += [TopLabelMetric(each) for each in (ECE(), ACE(), TCE(alpha=alpha))]
+    found += [TopLabelMetric(each) for each in (ECE(), ACE(), TCE(alpha=alpha, bins=PANEL_BINS))]
     return {metric.name: metric for metric in [*found, MulticlassBrier(), MulticlassLogLoss()]}
 
 
@@ -100,7 +100,9 @@ def _breakdowns(
 ) -> dict[str, Breakdown]:
     """Return the breakdowns of the top label, and of the classes with the largest deviations."""
     top = table.top_label()
-    found = {f"top-label {metric.name}": metric(top) for metric in (ECE(), ACE(), TCE(alpha=settings.alpha))}
+    found = {
+        f"top-label {metric.name}": metric(top) for metric in (ECE(), ACE(), TCE(alpha=settings.alpha, bins=PANEL_BINS))
+    }
     worst = sorted(classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
     for each in worst[:shown]:
         found[f"class {table.labels[each.label]}"] = ACE()(table.class_table(each.label))
