@@ -15,8 +15,8 @@ from calibrant._support.workers import Submit, map_groups
 from calibrant.evaluation.settings_checks import check_settings
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.kinds.base import FEWER_RESAMPLES, Kind, forecast_kind, kind_of
-from calibrant.kinds.sample import GroupedSample, S
+from calibrant.kinds.base import FEWER_RESAMPLES, EvaluationModule, Kind, forecast_kind, kind_of
+from calibrant.kinds.sample import GroupedSample, S, has_few_clusters
 from calibrant.metrics.bins import MeanBins
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
@@ -206,7 +206,7 @@ def evaluate_rows(
     result = evaluate_groups(
         whole,
         sample.groups,
-        lambda part: judge.evaluate(part, of_groups, seed, False),
+        lambda part: _evaluate_group(judge, part, of_groups, seed),
         None if starter is None else lambda part, submit: starter(part, of_groups, seed, submit),
         name=sample.group_name,
         progress=progress,
@@ -214,6 +214,15 @@ def evaluate_rows(
     for group in result.groups.values() if len(result.groups) <= _MOST_COMPLETE_GROUPS else ():
         kind.complete(group)
     return result
+
+
+def _evaluate_group(judge: EvaluationModule, sample: Any, settings: Settings, seed: SeedSequence) -> Evaluation:
+    """Evaluate a group; one with too few clusters has estimates without tests and intervals."""
+    if not has_few_clusters(sample):
+        return judge.evaluate(sample, settings, seed, False)
+    text = f"There are {sample.n_clusters} clusters; tests need at least {MIN_CLUSTERS}."
+    estimated = judge.evaluate(sample.without_clusters(), settings, seed, False)
+    return estimated.without_inference(Note("few_clusters", 1, text), sample.n_clusters)
 
 
 def evaluate_groups(
@@ -245,8 +254,7 @@ def _empty_groups(samples: Mapping[Any, S | None]) -> list[Note]:
 
 
 def _few_clusters(samples: Mapping[Any, S | None]) -> list[Note]:
-    counts = {str(key): sample.n_clusters for key, sample in samples.items() if sample is not None}
-    few = [key for key, count in counts.items() if count is not None and count < MIN_CLUSTERS]
+    few = [str(key) for key, sample in samples.items() if sample is not None and has_few_clusters(sample)]
     text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
     return [Note("few_clusters", len(few), text)] if few else []
 
@@ -262,10 +270,14 @@ def adjust_groups(groups: Mapping[Any, Evaluation]) -> tuple[dict[Any, Evaluatio
     pvalues = {name: {"pvalue": p, "holm": h, "benjamini_hochberg": b} for name, p, h, b in columns}
     untested = dict.fromkeys(("pvalue", "holm", "benjamini_hochberg"), math.nan)
     adjusted = {
-        name: _adjust(group, pvalues[name]["holm"], len(tested)) if name in tested else group
+        name: _adjust(group, pvalues[name]["holm"], len(tested)) if name in tested else _untested(group)
         for name, group in groups.items()
     }
     return adjusted, {name: pvalues.get(name, untested) for name in groups}
+
+
+def _untested(group: Evaluation) -> Evaluation:
+    return replace(group, decision=group.decision.in_group(math.nan, 1))
 
 
 def _adjust(group: Evaluation, adjusted: float, n_groups: int) -> Evaluation:

@@ -8,8 +8,8 @@ kernels, and independent of other results with the same seed.
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -67,6 +67,12 @@ class Sample(Protocol):
         """Number of clusters; None where rows are independent. By default those of the attribute `cluster`."""
         cluster = getattr(self, "cluster", None)
         return None if cluster is None else int(cluster.max()) + 1
+
+    def without_clusters(self) -> Self:
+        """Return the same rows without their clusters, for estimates."""
+        rows: Any = self
+        independent: Self = replace(rows, cluster=None)
+        return independent
 
     @property
     def n_rarer(self) -> float:

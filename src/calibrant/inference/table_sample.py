@@ -78,6 +78,10 @@ class TableSample(Sample):
         """Number of clusters; None where rows are independent."""
         return self.few_clusters if self.rows is None else self.rows.n_draws
 
+    def without_clusters(self) -> "TableSample":
+        """Return the same rows without their clusters, for estimates."""
+        return TableSample(self.table)
+
     @property
     def is_clustered(self) -> bool:
         """Whether rows are in clusters."""

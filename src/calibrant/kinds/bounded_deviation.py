@@ -7,7 +7,7 @@ from typing import Any
 from calibrant._support.formatting import round_up
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sentences import coefficients_text, groups_text, omnibus_text, other_tests_text
+from calibrant.results.sentences import coefficients_text, groups_text, has_few_clusters, omnibus_text, other_tests_text
 
 
 class BoundedDetails(Details):
@@ -51,7 +51,7 @@ class BoundedDetails(Details):
     def reasons(self, e: Evaluation) -> Iterator[str]:
         """State the tests behind the verdict, the coefficients and the other tests."""
         if math.isnan(e.pvalue):
-            yield "Omnibus test: skipped because the data do not allow a test."
+            yield f"Omnibus test: skipped because {_untested(e)}."
         else:
             yield omnibus_text(e)
         deviation = e.decision.deviation
@@ -75,9 +75,13 @@ def _overall(e: Any) -> str:
     return f"{short_verdict(e)} overall; {groups_text(e)}" if e.groups else short_verdict(e)
 
 
+def _untested(e: Any) -> str:
+    return "there are too few clusters for a test" if has_few_clusters(e) else "the data do not allow a test"
+
+
 def _explanation(e: Any) -> str:
     if math.isnan(e.pvalue):
-        return "the data do not allow a test"
+        return _untested(e)
     shown = f"p = {e.pvalue:.2g}"
     if e.verdict == "miscalibrated":
         return f"the deviation is significant ({shown}) and not shown to lie within the margin"

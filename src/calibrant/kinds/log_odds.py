@@ -3,14 +3,21 @@
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from calibrant._support.formatting import format_pvalue, p_text, round_up, short_percent
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.sentences import coefficients_text, directions_text, headline, omnibus_text, other_tests_text
+from calibrant.results.sentences import (
+    coefficients_text,
+    directions_text,
+    has_few_clusters,
+    headline,
+    omnibus_text,
+    other_tests_text,
+)
 from calibrant.results.text import mean_score
 from calibrant.results.uncertainty import Interval, Null
 
@@ -96,11 +103,6 @@ def _inconclusive(e: Any, bound: str, margin: str) -> str:
     if e.equivalence.bound > UNBOUNDED:
         text = f"{_no_deviation(e)} is significant, and the data are too few to bound the error."
     return f"{text} {rows_needed_text(e)}".rstrip()
-
-
-def has_few_clusters(e: Any) -> bool:
-    """Return whether nothing was tested because clusters are too few."""
-    return bool(e.details.log_odds_error.method == "none")
 
 
 def rows_needed_text(e: Any) -> str:
@@ -193,6 +195,13 @@ class LogOddsEstimate(NamedTuple):
     fine_bound: float = 0.0
     n_clusters: int | None = None
 
+    def without_inference(self, n_clusters: int) -> "LogOddsEstimate":
+        """Return the estimate without interval and null distribution, for rows in too few clusters."""
+        nan = math.nan
+        error = replace(self.error, low=nan, high=nan, method="none")
+        null = replace(self.null, expected=nan, low=nan, high=nan, pvalue=nan)
+        return LogOddsEstimate(error, null, 0.0, n_clusters=n_clusters)
+
 
 @dataclass(frozen=True, eq=False)
 class LogOddsDetails(Details):
@@ -212,6 +221,10 @@ class LogOddsDetails(Details):
     coefficient_format: ClassVar[str] = ".4g"
 
     estimate: LogOddsEstimate
+
+    @abstractmethod
+    def without_inference(self, n_clusters: int) -> "LogOddsDetails":
+        """Return the estimates without tests and intervals, for rows in too few clusters."""
 
     @property
     @abstractmethod

@@ -7,10 +7,12 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from numpy.random import SeedSequence
 
 from calibrant._support.workers import Submit
-from calibrant.inference.paired_rows import check_clusters
+from calibrant.inference.paired_rows import MIN_CLUSTERS, check_clusters
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
 from calibrant.tables.rows import Rows
+
+S = TypeVar("S", bound="CountedRows")
 
 
 class CountedRows(Protocol):
@@ -20,10 +22,17 @@ class CountedRows(Protocol):
     def n_clusters(self) -> int | None:
         """Number of clusters; None where rows are independent."""
 
+    def without_clusters(self: S) -> S:
+        """Return the same rows without their clusters, for estimates."""
 
-S = TypeVar("S", bound=CountedRows)
+
 # From (sample, settings, seed, function that begins work in threads) to the function that finishes the evaluation.
 Starter: TypeAlias = Callable[[S, Settings, SeedSequence, Submit], Callable[[], Evaluation]]
+
+
+def has_few_clusters(sample: CountedRows) -> bool:
+    """Return whether rows are in too few clusters for tests and intervals."""
+    return sample.n_clusters is not None and sample.n_clusters < MIN_CLUSTERS
 
 
 def with_enough_clusters(sample: S) -> S:

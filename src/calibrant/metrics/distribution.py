@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,6 +55,17 @@ class Coverage:
     def mean_absolute(self) -> float:
         """Mean absolute coverage error: distance of observed and nominal coverage."""
         return float(np.mean(np.abs(self.per_level["observed"] - self.per_level["level"])))
+
+    def without_inference(self) -> "Coverage":
+        """Return the shares without tests and intervals, for rows in too few clusters.
+
+        Returns
+        -------
+        Coverage
+            Limits and p-values are NaN.
+        """
+        unknown = np.full(len(self.per_level["level"]), np.nan)
+        return replace(self, per_level={**self.per_level, **dict.fromkeys(("low", "high", "pvalue"), unknown)})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data for JSON.

@@ -397,7 +397,7 @@ class ProportionDisplay(ClassDisplay):
         shares = []
         for i, (name, c, numbers) in enumerate(zip(class_names(labels), details.classes, estimates, strict=True)):
             observed, value, low, high = numbers
-            p = min(1.0, c.adjusted_pvalue * evaluation.decision.group_factor)
+            p = min(c.adjusted_pvalue * evaluation.decision.group_factor, 1.0)
             significant = p <= evaluation.settings.alpha
             share = ClassShare(name, 100 * c.predicted, 100 * observed, value, low, high, p, significant)
             shares.append((p, c.pvalue, -abs(c.predicted - observed), i, share))

@@ -29,6 +29,10 @@ class Details(ABC):
     other_tests: tuple[TestResult, ...] = ()
     directions: ClassVar[Mapping[str, str]] = {}
 
+    @abstractmethod
+    def without_inference(self, n_clusters: int) -> "Details":
+        """Return the estimates without tests and intervals, for rows in too few clusters."""
+
     @property
     def log_odds_error(self) -> Interval | None:
         """The log-odds error with its confidence interval; None where forecasts are no probabilities."""

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
@@ -231,6 +231,30 @@ class Evaluation(PrintedResult):
 
         return dict(sorted(self.groups.items(), key=key))
 
+    def without_inference(self, note: Note, n_clusters: int) -> "Evaluation":
+        """Return the estimates without tests and intervals, for rows in too few clusters.
+
+        Parameters
+        ----------
+        note : Note
+            The reason.
+        n_clusters : int
+            Number of clusters.
+
+        Returns
+        -------
+        Evaluation
+            Its verdict is inconclusive; limits and p-values are NaN.
+        """
+        return replace(
+            self,
+            metrics={name: metric.without_inference() for name, metric in self.metrics.items()},
+            breakdowns={name: _without_inference(breakdown) for name, breakdown in self.breakdowns.items()},
+            decision=self.decision.without_tests(),
+            details=self.details.without_inference(n_clusters),
+            own_notes=(*self.own_notes, note),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return all results and settings as plain data for JSON, with the same keys for every kind.
 
@@ -451,3 +475,9 @@ def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
 def to_json_text(result: dict[str, Any]) -> str:
     """Return plain data without NaN and infinity as JSON text."""
     return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _without_inference(breakdown: Any) -> Any:
+    """Return a breakdown without tests and intervals, where it has these for dependent rows too."""
+    strip = getattr(breakdown, "without_inference", None)
+    return breakdown if strip is None else strip()

@@ -50,6 +50,11 @@ def groups_are_worse(e: Any) -> bool:
     return e.verdict != MISCALIBRATED and not e.passed
 
 
+def has_few_clusters(e: Any) -> bool:
+    """Return whether a group was not tested because its rows are in too few clusters."""
+    return e.by is None and any(note.code == "few_clusters" for note in e.own_notes)
+
+
 def directions_text(e: Any) -> str:
     """Return the significant directions as a predicate: "overestimates and is overconfident"; '' if there is none.
 

@@ -54,6 +54,18 @@ class Estimate(PlainResult):
     null: float | None = None
     pvalue: float | None = None
 
+    def without_inference(self) -> "Estimate":
+        """Return the estimate without interval and test, for rows in too few clusters.
+
+        Returns
+        -------
+        Estimate
+            Standard error, limits and p-value are NaN.
+        """
+        nan = math.nan
+        pvalue = None if self.pvalue is None else nan
+        return replace(self, standard_error=nan, low=nan, high=nan, pvalue=pvalue)
+
     _repr_html_ = line_html
 
     def __repr__(self) -> str:

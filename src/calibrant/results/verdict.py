@@ -259,14 +259,15 @@ class Deviation(PlainResult):
         return cls(name, unit, value, low, high, 1 - 2 * alpha, margin, high, high <= margin)
 
     def without_bounds(self) -> "Deviation":
-        """Return the estimate alone, where the data do not allow a test.
+        """Return the estimate alone, where nothing can be tested.
 
         Returns
         -------
         Deviation
             It is not shown to lie within the margin.
         """
-        return replace(self, low=math.nan, high=math.nan, bound=math.nan, within=False)
+        nan = math.nan
+        return replace(self, low=nan, high=nan, bound=nan, within=False, pvalue=nan)
 
     def further_rows(self, rows: float) -> float:
         """Return about how many further rows bring the bound to the margin, given the number of rows.
@@ -334,8 +335,6 @@ class Verdict:
         Directions that single classes show.
     undirected : tuple of str
         Components of the omnibus test whose direction is not that of the forecast.
-    pvalue_without_tests : float
-        p-value where no component could be tested.
     adjusted_pvalue : float or None
         In a group the p-value of the omnibus test, adjusted by Holm for the number of groups.
     group_factor : float
@@ -359,14 +358,13 @@ class Verdict:
     alpha: float
     claims: tuple[Claim, ...] = ()
     undirected: tuple[str, ...] = ()
-    pvalue_without_tests: float = math.nan
     adjusted_pvalue: float | None = None
     group_factor: float = 1.0
 
     @property
     def own_pvalue(self) -> float:
         """p-value of the omnibus test, not adjusted for groups; NaN if there is no test."""
-        return self.omnibus.pvalue if self.omnibus.components else self.pvalue_without_tests
+        return self.omnibus.pvalue
 
     @property
     def pvalue(self) -> float:
@@ -400,6 +398,16 @@ class Verdict:
     def adjusted_omnibus(self) -> OmnibusTest:
         """The omnibus test with p-values that are adjusted for the number of groups too."""
         return self.omnibus if self.group_factor == 1 else self.omnibus.scale(self.group_factor)
+
+    def without_tests(self) -> "Verdict":
+        """Return the verdict where nothing can be tested: the estimate alone; every p-value is NaN.
+
+        Returns
+        -------
+        Verdict
+            It is inconclusive.
+        """
+        return Verdict(OmnibusTest(), self.deviation.without_bounds(), self.alpha)
 
     def in_group(self, adjusted_pvalue: float, n_groups: int) -> "Verdict":
         """Return the verdict on one of several groups.

@@ -58,7 +58,7 @@ def test_few_clusters_leave_estimates_without_tests(sample):
     group = np.where(np.arange(2000) < 500, "few", "many")
     few = cb.evaluate(*sample, by=group, cluster=cluster, n_resamples=19).groups["few"]
     assert few.verdict == "inconclusive"
-    assert all(math.isnan(t.low) and t.adjusted_pvalue == 1 for t in few.details.thresholds)
+    assert all(math.isnan(t.low) and math.isnan(t.adjusted_pvalue) for t in few.details.thresholds)
     assert math.isfinite(few.log_odds_error.value)
 
 

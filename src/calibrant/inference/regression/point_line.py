@@ -1,6 +1,7 @@
 """The line of outcomes on point predictions, with intervals and the test of slope 1 and intercept 0."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -42,6 +43,17 @@ class LinearFit:
     slope: Estimate
     intercept: Estimate
     test: TestResult
+
+    def without_inference(self) -> "LinearFit":
+        """Return the coefficients without intervals and test, for rows in too few clusters.
+
+        Returns
+        -------
+        LinearFit
+            Limits and p-values are NaN.
+        """
+        test = replace(self.test, statistic=math.nan, pvalue=math.nan)
+        return LinearFit(self.slope.without_inference(), self.intercept.without_inference(), test)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data for JSON.

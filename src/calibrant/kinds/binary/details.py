@@ -242,6 +242,10 @@ class BinaryDetails(LogOddsDetails):
         object.__setattr__(details, "estimate", estimate)
         return details
 
+    def without_inference(self, n_clusters: int) -> "BinaryDetails":
+        """Return the estimates without tests and intervals, for rows in too few clusters."""
+        return replace(self, estimate=self.estimate.without_inference(n_clusters), design=None)
+
     @cached_property
     def coefficients(self) -> tuple[Estimate, ...]:  # type: ignore[override]  # computed on demand
         """Calibration in the large, calibration slope and Cox's intercept, where they exist."""

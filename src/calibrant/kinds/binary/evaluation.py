@@ -22,7 +22,7 @@ from calibrant.inference.resampling import Replicates, metric_values, resample_m
 from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary.defaults import DEFAULTS
 from calibrant.kinds.binary.details import BinaryDetails
-from calibrant.kinds.binary.verdict import decide, decide_without_tests
+from calibrant.kinds.binary.verdict import decide
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate
 from calibrant.kinds.sample import Starter
 from calibrant.metrics.bins import PANEL_BINS
@@ -111,16 +111,16 @@ def evaluate(
     measured: MeasuredSample | None = None,
     design: Design | None = None,
 ) -> Evaluation:
-    """Evaluate a sample without groups; rows in too few clusters are not tested.
+    """Evaluate a sample without groups.
 
     `measured` has the values of the sample, if they were computed before, and may have replicates. A given `design` is
     also used for the details; the caller must call `design.forget()` when the details are complete.
     """
-    table, few_clusters = sample.table, sample.few_clusters is not None
+    table = sample.table
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
     is_own = design is None
-    design = None if few_clusters else design or Design(table, sample.rows)
+    design = design or Design(table, sample.rows)
 
     def measure() -> tuple[MeasuredSample, BinaryDetails, list[Replicates]]:
         known = measured or MeasuredSample.measure(sample, settings)
@@ -133,21 +133,15 @@ def evaluate(
 
     margin = DEFAULTS.margin if isinstance(settings.margin, AbsoluteMargin) else settings.margin
     levels = {"margin": margin, "alpha": settings.alpha, "confidence_level": settings.confidence_level}
-    if design is None:
-        known, details, replicates = measure()
-        verdict, estimate = decide_without_tests(table, **levels)
-    else:
-        components, deviation = partial(binary_components, design), LogOddsDeviation(design)
-        value = partial(getattr, deviation, "value")  # kept by the deviation
-        tests, _, (known, details, replicates) = run_together(components, value, measure, rows=len(table))
-        verdict, estimate = decide(BinaryTests(join_tests(tests), deviation), **levels)
-        if is_own:
-            design.forget()
+    components, deviation = partial(binary_components, design), LogOddsDeviation(design)
+    value = partial(getattr, deviation, "value")  # kept by the deviation
+    tests, _, (known, details, replicates) = run_together(components, value, measure, rows=len(table))
+    verdict, estimate = decide(BinaryTests(join_tests(tests), deviation), **levels)
+    if is_own:
+        design.forget()
     shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
-    if few_clusters:
-        shown = {name: metric.without_inference() for name, metric in shown.items()}
     if settings.is_absolute:
-        verdict = replace(verdict, deviation=_absolute_deviation(replicates[-1], verdict, settings, few_clusters))
+        verdict = replace(verdict, deviation=_absolute_deviation(replicates[-1], verdict, settings))
     breakdowns, details = dict(known.breakdowns), details.with_estimate(estimate)
     return Evaluation("binary", table, shown, breakdowns, verdict, details, settings, own_notes=notes)
 
@@ -190,14 +184,14 @@ def _value(metric: Metric, table: ScoreTable, breakdown: Breakdown | None) -> fl
     return math.nan if has_bins(metric) else metric_values([metric], table)[0]
 
 
-def _absolute_deviation(ace: Replicates, verdict: Verdict, settings: Settings, few_clusters: bool) -> Deviation:
+def _absolute_deviation(ace: Replicates, verdict: Verdict, settings: Settings) -> Deviation:
     """Return ACE with its equivalence test at an absolute margin; it fails if an outcome contradicts its score."""
     level, margin = settings.confidence_level, settings.margin
     assert isinstance(margin, AbsoluteMargin)
     interval = interval_from_replicates(ace, level)
     test = equivalence_from_replicates(ace, margin.value, settings.alpha)
     pvalue, bound = test.pvalue, test.bound
-    if few_clusters or IMPOSSIBLE in verdict.omnibus.components:
+    if IMPOSSIBLE in verdict.omnibus.components:
         pvalue, bound = 1.0, math.inf
     limits = (interval.low, interval.high, level)
     return Deviation(test.metric, "", test.value, *limits, margin.value, bound, pvalue <= settings.alpha, pvalue)

@@ -1,7 +1,5 @@
 """The verdict on probabilities: omnibus test, log-odds error and its equivalence test."""
 
-import math
-
 import numpy as np
 
 from calibrant.inference.binary_tests import BinaryTests
@@ -10,8 +8,7 @@ from calibrant.inference.residual_tests import residual_test
 from calibrant.kinds.log_odds import NAME, LogOddsEstimate
 from calibrant.metrics.log_odds import LogOddsError
 from calibrant.results.uncertainty import Interval, Null
-from calibrant.results.verdict import Deviation, OmnibusTest, Verdict
-from calibrant.tables.score_table import ScoreTable
+from calibrant.results.verdict import Deviation, Verdict
 
 
 def decide(
@@ -27,18 +24,7 @@ def decide(
     null = _null(deviation, confidence_level)
     size = Deviation(NAME, "", value, low, high, confidence_level, margin, bound, pvalue <= alpha, pvalue)
     estimate = LogOddsEstimate(error, null, deviation.design.information, fine, deviation.design.n_clusters)
-    return Verdict(tests.omnibus, size, alpha, pvalue_without_tests=1.0), estimate
-
-
-def decide_without_tests(
-    table: ScoreTable, *, margin: float, alpha: float, confidence_level: float
-) -> tuple[Verdict, LogOddsEstimate]:
-    """Return the verdict where rows are in too few clusters for any test."""
-    value, spec, nan = LogOddsError().value(table), LogOddsError().spec, math.nan
-    error = Interval(NAME, value, nan, nan, confidence_level, "none", "1", 0, spec)
-    null = Null(NAME, value, nan, nan, nan, nan, "greater", confidence_level, "1", 0, spec)
-    size = Deviation(NAME, "", value, nan, nan, confidence_level, margin, math.inf, False, 1.0)
-    return Verdict(OmnibusTest(), size, alpha, pvalue_without_tests=1.0), LogOddsEstimate(error, null, 0.0)
+    return Verdict(tests.omnibus, size, alpha), estimate
 
 
 def _null(deviation: LogOddsDeviation, level: float) -> Null:

@@ -1,6 +1,6 @@
 """`DistributionDetails`: results that only evaluations of predictive distributions have."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,3 +46,8 @@ class DistributionDetails(PointDetails):
 
     other_tests: tuple[TestResult, ...] = ()
     pit: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+
+    def without_inference(self, n_clusters: int) -> "DistributionDetails":
+        """Return the estimates without tests and intervals, for rows in too few clusters."""
+        line = None if self.line is None else self.line.without_inference()
+        return replace(self, line=line, n_clusters=n_clusters, other_tests=())

@@ -12,10 +12,10 @@ from calibrant.inference.regression import distribution_components, point_compon
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.residual_tests import sum_covariance, sums_by_cluster
 from calibrant.kinds.distribution.sample import DistributionSample
-from calibrant.kinds.point.verdict import few_clusters_note, limits_notes, mean_components
+from calibrant.kinds.point.verdict import limits_notes, mean_components
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import Estimate
-from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdict
+from calibrant.results.verdict import Deviation, TestResult, Verdict
 from calibrant.tables.mean_table import MeanTable
 
 
@@ -30,9 +30,6 @@ def decide(
     points, forecast, alpha = rows.points, rows.table.forecast, settings.alpha
     assert points is not None
     deviation = coverage_deviation(u, forecast, rows.cluster, float(settings.margin), alpha)  # type: ignore[arg-type]
-    note = few_clusters_note(rows.n_clusters)
-    if note:
-        return Verdict(OmnibusTest(), deviation.without_bounds(), alpha), note
     components: list[TestResult | None] = []
     limited: list[str] = []
     if forecast.point_is_mean:

@@ -47,6 +47,10 @@ class LabelsDetails(BoundedDetails):
     classes: tuple[ClassProportion, ...]
     n_clusters: int | None = None
 
+    def without_inference(self, n_clusters: int) -> "LabelsDetails":
+        """Return the estimates without tests and intervals, for rows in too few clusters."""
+        return LabelsDetails(tuple(c.without_inference() for c in self.classes), n_clusters)
+
     def sentences(self, e: "Evaluation") -> list[str]:
         """Name the classes that are predicted significantly too often or too rarely."""
         shown = [c for c in self.classes if c.is_shown(e.settings.alpha, e.decision.group_factor)]

@@ -48,6 +48,10 @@ class LabelsSample:
         """Number of clusters; None where rows are independent."""
         return None if self.cluster_sums is None else len(self.cluster_sums)
 
+    def without_clusters(self) -> "LabelsSample":
+        """Return the same rows without their clusters, for estimates."""
+        return LabelsSample(self.table)
+
 
 def read_groups(y_true: Column, forecast: Labels, **options: Any) -> GroupedSample[LabelsSample]:
     """Read rows of labels."""

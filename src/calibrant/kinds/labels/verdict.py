@@ -9,9 +9,8 @@ import numpy as np
 
 from calibrant._support.arrays import Floats
 from calibrant.inference.multiplicity import holm, join_tests
-from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.tails import binomial_two_sided, student_quantile, student_two_sided
-from calibrant.results.verdict import Claim, Deviation, OmnibusTest, TestResult, Verdict
+from calibrant.results.verdict import Claim, Deviation, TestResult, Verdict
 from calibrant.tables.class_table import ConfusionTable
 
 # Classes with fewer mistakes (effective rows) are pooled in the omnibus test, whose distribution is asymptotic.
@@ -53,6 +52,17 @@ class ClassProportion:
     high: float
     pvalue: float
     adjusted_pvalue: float
+
+    def without_inference(self) -> "ClassProportion":
+        """Return the shares without test and interval, for rows in too few clusters.
+
+        Returns
+        -------
+        ClassProportion
+            Limits and p-values are NaN.
+        """
+        nan = math.nan
+        return replace(self, low=nan, high=nan, pvalue=nan, adjusted_pvalue=nan)
 
     @property
     def side(self) -> str:
@@ -132,12 +142,10 @@ def decide_proportions(
     A class is tested by the rows in which it is either predicted or actual, not both: if proportions are equal, both
     directions are equally likely (McNemar, exact). Importance weights and clusters have a robust variance. The omnibus
     test is that of Stuart and Maxwell, over classes with at least ten such rows; the others count as one class. With
-    clusters it is Hotelling's; fewer than ten clusters are not tested. The confidence interval of a difference adds
+    clusters it is Hotelling's. The confidence interval of a difference adds
     half a row to each cell (Agresti and Min 2005), and is at least as wide as the square-and-add interval of two exact
     binomial shares (Newcombe 1998), so that few mistakes do not make it too narrow.
     """
-    if cluster_sums is not None and len(cluster_sums) < MIN_CLUSTERS:
-        return _without_tests(table, margin, alpha)
     found = _clustered(table, cluster_sums, cluster_sizes) if cluster_sums is not None else _independent(table)
     assert cluster_sums is None or cluster_sizes is not None
     # Two classes have one difference between them.
@@ -153,14 +161,6 @@ def decide_proportions(
     return Verdict(
         omnibus, deviation, alpha, tuple(Claim(c.side, c.adjusted_pvalue) for c in classes if c.side)
     ), classes
-
-
-def _without_tests(table: ConfusionTable, margin: float, alpha: float) -> tuple[Verdict, tuple[ClassProportion, ...]]:
-    """Return the proportions alone, for rows in too few clusters for any test."""
-    found = _independent(table)
-    unknown = np.full((4, len(table)), math.nan)
-    deviation = _largest_difference(found, margin, alpha).without_bounds()
-    return Verdict(OmnibusTest(), deviation, alpha), _classes(table, found.value, *unknown)
 
 
 def _classes(table: ConfusionTable, *columns: Floats) -> tuple[ClassProportion, ...]:

@@ -1,7 +1,7 @@
 """`MulticlassDetails`: the tests behind a verdict on class probabilities."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.formatting import short_percent, short_repr
@@ -68,6 +68,12 @@ class MulticlassDetails(LogOddsDetails):
     decompositions: dict[str, dict[str, float]]
     top_label: tuple[float, float]
     rows_needed: int | None = None
+
+    def without_inference(self, n_clusters: int) -> "MulticlassDetails":
+        """Return the estimates without tests and intervals, for rows in too few clusters."""
+        estimate = self.estimate.without_inference(n_clusters)
+        classes = tuple(each.without_inference() for each in self.classes)
+        return replace(self, estimate=estimate, classes=classes, confusions=(), n_confusions=0, rows_needed=None)
 
     def classes_that(self, direction: str, alpha: float, factor: float = 1.0) -> tuple[int, ...]:
         """Return the classes for which "overestimates" or "underestimates" is shown.

@@ -9,7 +9,6 @@ from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.inference.intervals import interval_from_replicates, null_from_replicates
-from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.power import rows_to_decide
 from calibrant.inference.resampling import resample_metrics
 from calibrant.kinds.multiclass.details import MulticlassDetails
@@ -43,24 +42,19 @@ def _default_metrics(table: ClassTable, alpha: float) -> dict[str, Metric]:
 
 
 def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
-    """Evaluate a sample without groups; rows in too few clusters are not tested."""
+    """Evaluate a sample without groups."""
     table = sample.table
     if not len(table):
         raise InputError(Argument("y_true") + " and forecast must hold at least one row; got none.")
-    few_clusters = sample.n_clusters is not None and sample.n_clusters < MIN_CLUSTERS
-    # A copy, which keeps nothing for the evaluation of other groups.
-    sample = replace(sample, cluster=None if few_clusters else sample.cluster)
+    sample = replace(sample)  # a copy, which keeps nothing for the evaluation of other groups
     weights: dict[str, Any] = {"weight" if table.importance else "frequency": table.weight, "cluster": sample.cluster}
     levels: dict[str, Any] = {"margin": settings.margin, "alpha": settings.alpha}
     judged = decide_classes(table.proba, table.code, confidence_level=settings.confidence_level, **levels, **weights)
-    judged = judged.without_tests() if few_clusters else judged
     verdict, estimate = judged.verdict, judged.estimate
     panel: Mapping[str, Metric] = settings.metrics or _default_metrics(table, settings.alpha)
     settings = replace(settings, metrics=panel)
     error = MetricResult(estimate.error.metric, estimate.error, estimate.null, verdict.pvalue)
     metrics = {error.name: error} | resampled_metrics(settings, sample, verdict, seed, progress)
-    if few_clusters:
-        metrics = {name: metric.without_inference() for name, metric in metrics.items()}
     details = MulticlassDetails(
         *judged[1:],
         labels=table.labels,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -111,6 +111,17 @@ class ClassDeviation(PlainResult):
         """
         return self.side if self.in_the_large * factor <= alpha else ""
 
+    def without_inference(self) -> Self:
+        """Return the estimates without tests and intervals, for rows in too few clusters.
+
+        Returns
+        -------
+        ClassDeviation
+            Limits and p-values are NaN.
+        """
+        nan = math.nan
+        return replace(self, low=nan, high=nan, pvalue=nan, adjusted_pvalue=nan, in_the_large=nan)
+
 
 class ClassesVerdict(NamedTuple):
     """The verdict on class probabilities, with the estimate, each class, and confused pairs of classes."""
@@ -120,18 +131,6 @@ class ClassesVerdict(NamedTuple):
     classes: tuple[ClassDeviation, ...]
     confusions: tuple[Confusion, ...]
     n_confusions: int
-
-    def without_tests(self) -> "ClassesVerdict":
-        """Return the estimates alone, for rows in too few clusters for any test."""
-        nan = math.nan
-        deviation = replace(self.verdict.deviation.without_bounds(), bound=math.inf, pvalue=1.0)
-        error = replace(self.estimate.error, low=nan, high=nan, method="none")
-        null = replace(self.estimate.null, expected=nan, low=nan, high=nan, pvalue=nan)
-        classes = (
-            replace(c, low=nan, high=nan, pvalue=nan, adjusted_pvalue=1.0, in_the_large=1.0) for c in self.classes
-        )
-        verdict = Verdict(OmnibusTest(), deviation, self.verdict.alpha, pvalue_without_tests=1.0)
-        return ClassesVerdict(verdict, LogOddsEstimate(error, null, 0.0), tuple(classes), (), 0)
 
 
 def _pvalue(omnibus: OmnibusTest) -> float:
@@ -182,7 +181,7 @@ def decide_classes(
     error, null, deviation = deviations.results(margin, alpha, confidence_level)
     fine = deviations.fine_bound(margin, alpha)
     claims = tuple(Claim(each.side, each.in_the_large) for each in classes)
-    verdict = Verdict(omnibus, deviation, alpha, claims, pvalue_without_tests=1.0)
+    verdict = Verdict(omnibus, deviation, alpha, claims)
     estimate = LogOddsEstimate(error, null, tests.information, fine, rows.n_clusters)
     return ClassesVerdict(verdict, estimate, tuple(classes), tuple(pairs[:_MAX_CONFUSIONS]), len(pairs))
 

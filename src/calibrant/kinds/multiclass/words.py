@@ -91,7 +91,7 @@ def level_text(e: Evaluation) -> str:
 
 def adjusted_text(c: Any, e: Evaluation) -> str:
     """Format the adjusted p-value of a class."""
-    return format_pvalue(min(1.0, c.adjusted_pvalue * e.decision.group_factor))
+    return format_pvalue(min(c.adjusted_pvalue * e.decision.group_factor, 1.0))
 
 
 def error_header(e: Evaluation) -> list[str]:

@@ -1,6 +1,6 @@
 """`OrdinalDetails`: results that only evaluations of ordered classes have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calibrant._support.formatting import short_percent, short_repr
@@ -57,6 +57,12 @@ class OrdinalDetails(LogOddsDetails):
     decompositions: dict[str, dict[str, float]]
     mean_class: tuple[float, float]
     rows_needed: int | None = None
+
+    def without_inference(self, n_clusters: int) -> "OrdinalDetails":
+        """Return the estimates without tests and intervals, for rows in too few clusters."""
+        estimate = self.estimate.without_inference(n_clusters)
+        thresholds = tuple(each.without_inference() for each in self.thresholds)
+        return replace(self, estimate=estimate, thresholds=thresholds, rows_needed=None)
 
     @property
     def classes(self) -> tuple[Threshold, ...]:

@@ -8,52 +8,34 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.kinds.multiclass.evaluation import resampled_metrics, rows_needed, summed_decompositions
 from calibrant.kinds.multiclass.sample import MulticlassSample
 from calibrant.kinds.ordinal.details import OrdinalDetails
-from calibrant.kinds.ordinal.verdict import OrdinalVerdict, Threshold, decide
+from calibrant.kinds.ordinal.verdict import Threshold, decide
 from calibrant.metrics.calibration_errors import ACE
 from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.ordinal import cumulative_tables
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import MetricResult
-from calibrant.results.verdict import OmnibusTest, Verdict
 from calibrant.tables.class_table import ClassTable
 
 
 def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
-    """Evaluate a sample without groups; rows in too few clusters are not tested."""
+    """Evaluate a sample without groups."""
     table = sample.table
     if not len(table):
         raise InputError(Argument("y_true") + " and forecast must hold at least one row; got none.")
-    few_clusters = sample.n_clusters is not None and sample.n_clusters < MIN_CLUSTERS
-    sample = replace(sample, cluster=None if few_clusters else sample.cluster)
+    sample = replace(sample)  # a copy, which keeps nothing for the evaluation of other groups
     margin, level = float(settings.margin), settings.confidence_level  # type: ignore[arg-type]
     judged = decide(table, sample.cluster, margin=margin, alpha=settings.alpha, confidence_level=level)
-    judged = _without_tests(judged) if few_clusters else judged
     verdict, estimate = judged.verdict, judged.estimate
     error = MetricResult(estimate.error.metric, estimate.error, estimate.null, verdict.pvalue)
     metrics = {error.name: error} | resampled_metrics(settings, sample, verdict, seed, progress)
-    if few_clusters:
-        metrics = {name: metric.without_inference() for name, metric in metrics.items()}
     parts, needed = summed_decompositions(cumulative_tables(table)), rows_needed(table, estimate.information, settings)
     details = OrdinalDetails(estimate, judged.thresholds, table.labels, parts, _mean_class(table), needed)
     breakdowns = _breakdowns(table, judged.thresholds, level)
     return Evaluation("ordinal", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
-
-
-def _without_tests(judged: OrdinalVerdict) -> OrdinalVerdict:
-    """Return the estimates alone, for rows in too few clusters for any test."""
-    nan = float("nan")
-    deviation = replace(judged.verdict.deviation.without_bounds(), bound=float("inf"))
-    error = replace(judged.estimate.error, low=nan, high=nan, method="none")
-    thresholds = (
-        replace(t, low=nan, high=nan, pvalue=nan, adjusted_pvalue=1.0, in_the_large=1.0) for t in judged.thresholds
-    )
-    verdict = Verdict(OmnibusTest(), deviation, judged.verdict.alpha, pvalue_without_tests=1.0)
-    return OrdinalVerdict(verdict, judged.estimate._replace(error=error, information=0.0), tuple(thresholds))
 
 
 def threshold_name(label: Any) -> str:

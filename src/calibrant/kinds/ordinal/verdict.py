@@ -98,7 +98,7 @@ def decide(table: ClassTable, cluster: Any, *, margin: float, alpha: float, conf
     thresholds = _thresholds(table, rows, tests, cumulative, raw, pvalue, (1 - confidence_level) / 2)
     deviation, estimate = _size(tests, rows, omnibus, margin, alpha, confidence_level)
     # The thresholds claim no direction: those of overconfident forecasts deviate in both.
-    verdict = Verdict(omnibus, deviation, alpha, pvalue_without_tests=1.0)
+    verdict = Verdict(omnibus, deviation, alpha)
     return OrdinalVerdict(verdict, estimate, tuple(thresholds))
 
 

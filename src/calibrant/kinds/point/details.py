@@ -1,6 +1,6 @@
 """`PointDetails`: results that only evaluations of point predictions and distributions have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.formatting import format_pvalue, short_repr
@@ -47,6 +47,11 @@ class PointDetails(BoundedDetails):
     line: LinearFit | None
     decomposition: MSEDecomposition
     n_clusters: int | None = None
+
+    def without_inference(self, n_clusters: int) -> "PointDetails":
+        """Return the estimates without tests and intervals, for rows in too few clusters."""
+        line = None if self.line is None else self.line.without_inference()
+        return replace(self, line=line, n_clusters=n_clusters)
 
     @property
     def coefficients(self) -> tuple[Estimate, ...]:  # type: ignore[override]  # those of the line

@@ -7,7 +7,6 @@ from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Ints
 from calibrant._support.errors import join_notes
-from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin, usual_bins
 from calibrant.inference.regression.point_line import LinearFit, fitted_line
 from calibrant.kinds.point.details import PointDetails
@@ -59,14 +58,13 @@ def given_metrics(
     sample: Any, verdict: Verdict, settings: Settings, seed: SeedSequence, progress: bool | None
 ) -> dict[str, MetricResult]:
     """Return the metrics that the user asks for."""
-    few = sample.is_clustered and sample.n_rarer < MIN_CLUSTERS
     return resampled_metrics(
         settings.metrics,
         sample,
         verdict.omnibus,
         settings.confidence_level,
         seed=seed,
-        n_resamples=0 if few else settings.n_resamples,
+        n_resamples=settings.n_resamples,
         show=progress,
     )
 

@@ -10,7 +10,6 @@ from calibrant._support.errors import Note, join_notes
 from calibrant._support.roots import find_root
 from calibrant.inference.estimates import FEWEST_EQUAL
 from calibrant.inference.multiplicity import join_tests
-from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.inference.regression import point_components
 from calibrant.inference.regression.point_components import BinSums
 from calibrant.inference.residual_tests import box_moments
@@ -18,7 +17,7 @@ from calibrant.kinds.point.sample import PointSample
 from calibrant.metrics import point as means
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import Estimate
-from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdict
+from calibrant.results.verdict import Deviation, TestResult, Verdict
 from calibrant.tables.mean_table import MeanTable
 
 _MIN_BINS = 5
@@ -32,20 +31,10 @@ def decide(rows: PointSample, error: Estimate, settings: Settings) -> tuple[Verd
     sums = point_components.bin_sums(table, rows.cluster, settings.bins, 0.0)
     spread = math.sqrt(max(means.variance(table), 0.0))
     deviation = bias_deviation(sums, spread, margin, alpha, np.unique(table.prediction).size)
-    note = few_clusters_note(rows.n_clusters)
-    if note:
-        return Verdict(OmnibusTest(), deviation.without_bounds(), alpha), note
     components, limited = mean_components(table, table, rows.cluster, error, sums, 0.0, True)
     if limited:
         deviation = deviation.without_bounds()
     return Verdict(join_tests(components), deviation, alpha), limits_notes(components, limited)
-
-
-def few_clusters_note(n_clusters: int | None) -> tuple[Note, ...]:
-    """Return a note if rows are in too few clusters for any test."""
-    if n_clusters is None or n_clusters >= MIN_CLUSTERS:
-        return ()
-    return (Note("few_clusters", 1, f"There are {n_clusters} clusters; tests need at least {MIN_CLUSTERS}."),)
 
 
 def limits_notes(components: Sequence[TestResult | None], limited: Sequence[str]) -> tuple[Note, ...]:

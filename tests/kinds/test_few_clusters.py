@@ -1,0 +1,81 @@
+"""Groups whose rows are in too few clusters: the same estimates, and no tests or intervals, for every kind."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from tests.kinds.cases import draw, each_kind
+
+
+@pytest.fixture(scope="module")
+def groups():
+    """Evaluations of a group of 5 clusters, and of one that is as large and has independent rows, by kind."""
+    found = {}
+
+    def evaluate(kind):
+        if kind not in found:
+            sample, few = draw(kind), np.arange(800) < 400
+            cluster = np.where(few, np.arange(800) % 5, np.arange(800))
+            by = np.where(few, "few", "many")
+            found[kind] = cb.evaluate(sample.y, sample.make(sample.wrong), by=by, cluster=cluster, n_resamples=19)
+        return found[kind]
+
+    return evaluate
+
+
+@each_kind
+def test_nothing_is_tested(groups, kind):
+    few = groups(kind).groups["few"]
+    assert few.verdict == "inconclusive"
+    assert few.direction == ""
+    assert math.isnan(few.pvalue)
+    assert not few.tests
+    assert not few.decision.claims
+    assert groups(kind).groups["many"].verdict == "miscalibrated"
+
+
+@each_kind
+def test_the_size_of_the_deviation_has_no_bound_and_no_test(groups, kind):
+    size = groups(kind).groups["few"].decision.deviation
+    assert math.isfinite(size.value)
+    assert all(math.isnan(number) for number in (size.low, size.high, size.bound, size.pvalue))
+    assert not size.within
+
+
+@each_kind
+def test_metrics_and_coefficients_are_estimates_alone(groups, kind):
+    few, many = (groups(kind).groups[name] for name in ("few", "many"))
+    assert set(few.metrics) == set(many.metrics)
+    for metric in few.metrics.values():
+        limits = (metric.interval.low, metric.interval.high, metric.null.low, metric.null.high, metric.null.expected)
+        assert math.isfinite(metric.value)
+        assert all(map(math.isnan, (*limits, metric.null.pvalue, metric.pvalue))), metric
+    assert all(math.isnan(each.low) and math.isnan(each.high) for each in few.coefficients)
+
+
+@each_kind
+def test_one_note_and_one_sentence_state_the_reason(groups, kind):
+    whole = groups(kind)
+    few = whole.groups["few"]
+    assert [note.text for note in few.notes if note.code == "few_clusters"] == [
+        "There are 5 clusters; tests need at least 10."
+    ]
+    assert "here are too few clusters for a test" in repr(few)
+    assert "Omnibus test: skipped because there are too few clusters" in "\n".join(few.reasons())
+    assert [note.text for note in whole.notes if note.code == "few_clusters"] == [
+        "Groups with fewer than 10 clusters, which are not tested: few."
+    ]
+    assert "too few clusters for a test" not in "\n".join(whole.reasons())
+    assert whole.adjusted["many"]["holm"] == whole.adjusted["many"]["pvalue"]  # the only group that is tested
+
+
+@each_kind
+def test_json_has_the_number_of_clusters_and_no_number_that_was_not_estimated(groups, kind):
+    few = groups(kind).groups["few"].to_dict()
+    json.dumps(few, allow_nan=False)
+    assert few["details"]["n_clusters"] == 5
+    assert few["pvalue"] is few["equivalence"]["pvalue"] is few["equivalence"]["bound"] is None
+    assert "levels" not in few["details"]
