@@ -1,6 +1,7 @@
 """The decision for class probabilities: laws, slow loops, known deviations, and small simulations."""
 
 import json
+import math
 import tracemalloc
 from dataclasses import replace
 from itertools import product
