@@ -79,3 +79,14 @@ def test_json_has_the_number_of_clusters_and_no_number_that_was_not_estimated(gr
     assert few["details"]["n_clusters"] == 5
     assert few["pvalue"] is few["equivalence"]["pvalue"] is few["equivalence"]["bound"] is None
     assert "levels" not in few["details"]
+
+
+@each_kind
+def test_such_a_group_can_be_drawn_and_reported(groups, kind):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    pytest.importorskip("jinja2", reason="Jinja2 is not installed")
+    few = groups(kind).groups["few"]
+    few.plot()
+    page = few.to_html()
+    assert "too few clusters for a test" in page
+    assert ">nan" not in page

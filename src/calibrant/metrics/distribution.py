@@ -95,8 +95,9 @@ class Coverage:
         level = f"{100 * self.confidence_level:g} % interval"
         rows = [["nominal", "observed", level, "p", "mean width"]]
         for nominal, observed, low, high, p, width in zip(*self.per_level.values(), strict=True):
-            span = f"{100 * low:.1f} to {100 * high:.1f} %"
-            rows.append([f"{100 * nominal:g} %", f"{100 * observed:.1f} %", span, f"{p:.2g}", f"{width:.4g}"])
+            shares = [f"{100 * nominal:g} %", f"{100 * observed:.1f} %"]
+            tested = ["", ""] if np.isnan(p) else [f"{100 * low:.1f} to {100 * high:.1f} %", f"{p:.2g}"]
+            rows.append([*shares, *tested, f"{width:.4g}"])
         return rows
 
     def __repr__(self) -> str:

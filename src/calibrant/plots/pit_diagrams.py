@@ -12,7 +12,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant._support.arrays import Floats
+from calibrant._support.arrays import Bools, Floats
 from calibrant._support.errors import InputError, check_count, check_share
 from calibrant._support.formatting import p_text
 from calibrant._support.random_streams import RandomState
@@ -45,8 +45,8 @@ class PITDisplay(AxesDisplay):
     ----------
     u : ndarray
     n_bins : int
-    test : TestResult
-        Anderson and Darling's.
+    test : TestResult or None
+        Anderson and Darling's; None where nothing is tested.
     figure_, ax_, bars_, band_, expected_
         After drawing; `data` has one row per bar.
     confidence_level : float
@@ -70,7 +70,7 @@ class PITDisplay(AxesDisplay):
 
     u: Floats
     n_bins: int
-    test: TestResult
+    test: TestResult | None
     confidence_level: float = 0.95
 
     @classmethod
@@ -155,7 +155,7 @@ class PITDisplay(AxesDisplay):
     def _draw(self) -> None:
         ax, (edges, counts, low, high) = self.ax_, self._counts()
         boxes = [canvas.rectangle(edges[i], edges[i + 1], 0.0, counts[i]) for i in range(self.n_bins)]
-        beyond = (counts < low) | (counts > high)
+        beyond = self._beyond(counts, low, high)
         self.bars_: list[Artist] = []
         for colour, chosen in ((canvas.ACCEPTED, ~beyond), (canvas.REJECTED, beyond)):
             bars = [box if drawn else None for box, drawn in zip(boxes, chosen, strict=True)]
@@ -166,16 +166,24 @@ class PITDisplay(AxesDisplay):
         self.expected_: Line2D = ax.axhline(self.u.size / self.n_bins, **style)
         canvas.dress(ax, xlim=(0, 1), ylim=(0, 1.1 * max(float(counts.max()), high)), ylabel="rows")
         ax.set_xlabel("PIT value: predicted probability of a lower outcome")
-        small = f"grey: {100 * self.confidence_level:g} % null range; {self._shape()}"
+        small = f"grey: {100 * self.confidence_level:g} % null range{self._shape_text}"
         canvas.draw_title(ax, f"{self._test_text} ({self.u.size:,} rows)", small)
 
     @property
     def _test_text(self) -> str:
-        return f"A² = {self.test.statistic:.3g}, {p_text(self.test.pvalue)}"
+        return "not tested" if self.test is None else f"A² = {self.test.statistic:.3g}, {p_text(self.test.pvalue)}"
 
-    def _shape(self) -> str:
+    @property
+    def _shape_text(self) -> str:
+        return "" if self.test is None else f"; {self._shape(self.test)}"
+
+    def _beyond(self, counts: Floats, low: float, high: float) -> Bools:
+        """Return the bars beyond the null range, which is that of independent rows; none where nothing is tested."""
+        return ((counts < low) | (counts > high)) & (self.test is not None)
+
+    def _shape(self, test: TestResult) -> str:
         """Return the deviation that the histogram shows."""
-        if self.test.pvalue > 1 - self.confidence_level:
+        if test.pvalue > 1 - self.confidence_level:
             return "no significant deviation"
         mean, spread = float(self.u.mean()), float(self.u.std())
         lean = (mean - 0.5) * np.sqrt(12 * self.u.size)
@@ -195,11 +203,13 @@ class PITDisplay(AxesDisplay):
 
     def alt_text(self) -> str:
         _, counts, low, high = self._counts()
-        beyond = int(np.count_nonzero((counts < low) | (counts > high)))
+        text = f"Histogram of the PIT values of {self.u.size:,} rows in {self.n_bins} bars"
+        if self.test is None:
+            return f"{text}."
+        beyond = int(np.count_nonzero(self._beyond(counts, low, high)))
         return (
-            f"Histogram of the PIT values of {self.u.size:,} rows in {self.n_bins} bars, {beyond} of them outside the "
-            f"null range: {self._shape()} (Anderson-Darling {self.test.statistic:.3g}, "
-            f"{p_text(self.test.pvalue)})."
+            f"{text}, {beyond} of them outside the null range: {self._shape(self.test)} (Anderson-Darling "
+            f"{self.test.statistic:.3g}, {p_text(self.test.pvalue)})."
         )
 
 

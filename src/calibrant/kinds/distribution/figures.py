@@ -47,7 +47,7 @@ FIGURES = DistributionFigures()
 def pit(e: Evaluation) -> PITDisplay:
     """Return the histogram of the PIT values, not yet drawn."""
     details: Any = e.details
-    test = e.tests["Anderson-Darling"]
+    test = e.tests.get("Anderson-Darling")
     return PITDisplay(details.pit, default_bars(details.pit.size), test, e.settings.confidence_level)
 
 
