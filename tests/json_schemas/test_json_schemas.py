@@ -61,6 +61,7 @@ BINARY = {
     "groups and costs": {"by": "group", "costs": cb.costs.LinearCost(over=1, under=5)},
     "weights": {"sample_weight": "weight"},
     "clusters": {"cluster": "cluster"},
+    "times": {"time": "cluster"},
     "absolute margin": {"margin": cb.AbsoluteMargin(0.02), "n_resamples": 99},
 }
 

@@ -307,6 +307,52 @@ def finite(column: ColumnData) -> ColumnData:
     return found
 
 
+def times(column: ColumnData) -> ColumnData:
+    """Return the column as numbers in time order: numbers as they are, times and ISO 8601 text in microseconds.
+
+    Times without a zone are UTC. Infinite numbers, and numbers beside times, are an error.
+    """
+    values = column.values
+    if values.dtype.kind in "iuf":
+        return finite(column) if values.dtype.kind == "f" else column
+    if values.dtype.kind in "Mm":
+        unit = values.astype(f"{values.dtype.kind}8[us]")
+        return replace(column, values=unit.astype(np.int64))
+    labels, code = encode(column)
+    read = [_time(label) for label in labels]
+    are_times = [isinstance(moment, int) for moment in read]
+    bad = read.index(None) if None in read else are_times.index(False) if any(are_times) and not all(are_times) else -1
+    if bad >= 0:
+        row = int(np.argmax(code == bad))
+        raise column.error(
+            f"must hold numbers, or times alone; {column.place(row)} is {labels[bad]!r}.",
+            hint="Pass numbers, datetimes, or text such as 2026-01-31 or 2026-01-31T08:00:00Z.",
+            row=row,
+        )
+    return replace(column, values=np.array([*read, 0])[code])  # the code of a missing cell is -1
+
+
+def _time(label: Any) -> int | float | None:
+    """Return the number of microseconds of a time, or a number; None for anything else."""
+    from datetime import UTC, date, datetime, time
+
+    if isinstance(label, str):
+        try:
+            label = float(label)
+        except ValueError:
+            try:
+                label = datetime.fromisoformat(label.strip())
+            except ValueError:
+                return None
+    if isinstance(label, date):
+        moment = label if isinstance(label, datetime) else datetime.combine(label, time())
+        since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+        return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    is_number = isinstance(label, (Real, Decimal)) and not isinstance(label, bool)
+    number = float(label) if is_number else math.nan
+    return number if abs(number) <= LARGEST_SCORE else None
+
+
 def _not_probabilities(column: ColumnData, values: Floats, far: Bools, squash: str) -> InputError:
     row = int(np.argmax(far))
     finite = values[np.isfinite(values) & ~column.mask]

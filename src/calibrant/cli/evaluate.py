@@ -9,7 +9,7 @@ import click
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.cli.command_files import check_outputs, write_json, write_text
-from calibrant.cli.inputs import Source, take_settings
+from calibrant.cli.inputs import Source, take_dependence, take_settings
 from calibrant.cli.options import audit_options, evaluation_options, input_options, names_of_forecasts, report_options
 from calibrant.kinds.columns import Model, try_pos_label
 
@@ -63,18 +63,19 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
 
 
 def evaluate_files(source: Source, given: dict[str, Any]) -> "tuple[Mapping[str, Evaluation], list[dict[str, Any]]]":
-    """Evaluate each forecast of the input; also return the checksums of the files. Rows in clusters are not counted."""
+    """Evaluate each forecast of the input; also return the checksums of the files. Dependent rows are not counted."""
     import calibrant as cb
 
-    cluster, settings = given.pop("cluster"), take_settings(given)
-    if cluster is None and source.form.is_counted:
+    dependent, settings = take_dependence(given), take_settings(given)
+    if not dependent and source.form.is_counted:
         tables, inputs = source.read_tables()
         return {name: cb.evaluate(tables.only(name), **settings) for name in tables.models}, inputs
     if source.spark is not None or source.resolution is not None:
+        name = next(iter(dependent), "cluster")
         raise InputError(
-            Argument("cluster") + " must not be given with " + Argument("spark") + " or " + Argument("resolution") + "."
+            Argument(name) + " must not be given with " + Argument("spark") + " or " + Argument("resolution") + "."
         )
-    rows = source.read_rows(cluster=cluster)
+    rows = source.read_rows(**dependent)
     results = {
         model.name: cb.evaluate(rows.outcomes(model), rows.forecast(model), **rows.arguments(model), **settings)
         for model in rows.models
@@ -86,7 +87,7 @@ def evaluate_files(source: Source, given: dict[str, Any]) -> "tuple[Mapping[str,
 @input_options(counted=False)
 @evaluation_options
 @report_options
-def compare(cluster: str | None, html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
+def compare(html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
     """Compare the calibration of several forecasts in FILES on the same rows.
 
     The forecasts are of one kind; the first is the baseline. Scores of an event are compared by their squared log-odds
@@ -102,8 +103,8 @@ def compare(cluster: str | None, html: str | None, json_file: str | None, force:
 
     check_outputs(html, json_file, inputs=given["paths"], force=force)
     source = Source.take(given)
-    settings = take_settings(given)
-    rows = source.read_rows(cluster=cluster, check_models=lambda models: _check_several(models, source.option))
+    dependent, settings = take_dependence(given), take_settings(given)
+    rows = source.read_rows(check_models=lambda models: _check_several(models, source.option), **dependent)
     result = cb.compare(
         rows.outcomes(*rows.models),
         {model.name: rows.forecast(model) for model in rows.models},

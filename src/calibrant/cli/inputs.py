@@ -65,6 +65,15 @@ def _check_special_options(kind: str, option: str, given: Mapping[str, Any]) -> 
             )
 
 
+def take_dependence(given: dict[str, Any]) -> dict[str, Any]:
+    """Remove the columns of clusters and times, and return the one that is given by its argument."""
+    columns = {name: given.pop(name) for name in ("cluster", "time")}
+    found = {name: column for name, column in columns.items() if column is not None}
+    if len(found) > 1:
+        raise InputError(Argument("time") + " must not be given with " + Argument("cluster") + "; got both.")
+    return found
+
+
 def take_settings(given: dict[str, Any]) -> dict[str, Any]:
     """Remove the options of the evaluation, and return those that are given as arguments of `evaluate`."""
     from calibrant import AbsoluteMargin
@@ -158,10 +167,11 @@ class Source:
         self,
         *others: str,
         cluster: str | None = None,
+        time: str | None = None,
         any_score: bool = False,
         check_models: Callable[[Sequence[Model]], None] = lambda models: None,
     ) -> "FileRows":
-        """Read outcomes, forecasts, weights, groups, clusters and the columns `others`.
+        """Read outcomes, forecasts, weights, groups, clusters, times and the columns `others`.
 
         Columns are checked here, so that an error names the column, the file and the row. `any_score`: scores need not
         be probabilities. `check_models` raises an error for models that a command does not take.
@@ -171,7 +181,8 @@ class Source:
         from calibrant.kinds.file_rows import FileRows
 
         form, weighting = self.form, self.weighting
-        given = {"sample_weight": self.sample_weight, "frequency": self.frequency, "cluster": cluster}
+        given = {"sample_weight": self.sample_weight, "frequency": self.frequency}
+        given |= {"cluster": cluster, "time": time}
         roles = {name: column for name, column in given.items() if column is not None}
         with self.open_files() as (paths, inputs):
             files = find_files(paths, self.format)

@@ -167,6 +167,11 @@ _cluster_option = click.option(
     metavar="COLUMN",
     help="Rows with the same value (a patient, a shop) may depend on each other; at least 10 values are needed.",
 )
+_time_option = click.option(
+    "--time",
+    metavar="COLUMN",
+    help="Times of the rows, whose errors may depend on those of neighbouring times; at least 10 values are needed.",
+)
 # Options of all tests and intervals.
 _resampling_options = add_options(
     click.option("--confidence-level", type=float, default=0.95, show_default=True, help="Level of the intervals."),
@@ -188,6 +193,7 @@ _resampling_options = add_options(
 # Options of the metrics, tests and intervals of an evaluation.
 evaluation_options: Decorator = add_options(
     _cluster_option,
+    _time_option,
     click.option(
         "--margin",
         type=float,

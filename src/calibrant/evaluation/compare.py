@@ -7,7 +7,7 @@ from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.evaluate import evaluate_rows
-from calibrant.evaluation.settings_checks import check_settings
+from calibrant.evaluation.settings_checks import check_settings, time_option
 from calibrant.kinds.base import Kind, forecast_kind, kind_of
 from calibrant.kinds.differences import compare_models
 from calibrant.metrics.costs import Cost
@@ -32,6 +32,7 @@ def compare(
     n_resamples: int | None = None,
     random_state: RandomState = 0,
     cluster: Column | None = None,
+    time: Column | None = None,
     progress: bool | None = None,
     sample_weight: Column | None = None,
     frequency: Column | None = None,
@@ -66,6 +67,10 @@ def compare(
         K - 1. Frames may have their columns in different orders.
     cluster : column, optional
         Rows of one cluster may depend on each other; there must be at least 10 clusters.
+    time : column, optional
+        Times of the rows. Blocks of consecutive times, longer than the errors and the differences of losses depend on
+        each other, take the place of clusters; see `evaluate`. Losses are compared by the Diebold-Mariano test. Not
+        together with `cluster`.
     costs, margin, alpha, metrics, n_bins, confidence_level, n_resamples, random_state, progress
         See `evaluate`. Tables cannot be given: they do not keep the forecasts per row.
     sample_weight, frequency, pos_label, missing
@@ -114,7 +119,9 @@ def compare(
     levels.
 
     Beside the difference that decides stand proper scores or losses, with paired t tests. Where the better calibrated
-    model has the worse score, the output states it.
+    model has the worse score, the output states it. With `time` the paired test is that of Diebold and Mariano (1995)
+    for sums of blocks of times, by Student's distribution with one degree of freedom less than there are blocks; few
+    blocks then have the right critical values (Bester, Conley and Hansen 2011).
 
     Metrics of gaps (ECE, ACE, TCE and others) have neither interval nor p-value here: their bias depends on the model,
     and a bootstrap of their difference has no known error rate. Other metrics of binary scores have the interval of
@@ -142,6 +149,7 @@ def compare(
     if n_bins is not None and "bins" in kind.defaults.DEFAULTS.options:  # its bins are those of the bias by bin
         raise InputError(Argument("n_bins") + f" must be omitted in a comparison of kind {kind.name!r}; got {n_bins}.")
     settings, options = check_settings(kind, given, margin, alpha, confidence_level, n_resamples, random_state)
+    options |= time_option(y_true, time)
     seed = seed_sequence(random_state)
 
     def evaluate_model(y: Any, forecast: Any, **reading: Any) -> Evaluation:

@@ -12,7 +12,7 @@ from calibrant._support.errors import Note
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.workers import Submit, map_groups
-from calibrant.evaluation.settings_checks import check_settings
+from calibrant.evaluation.settings_checks import check_settings, time_option
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.kinds.base import FEWER_RESAMPLES, EvaluationModule, Kind, forecast_kind, kind_of
@@ -43,6 +43,7 @@ def evaluate(
     n_resamples: int | None = None,
     random_state: RandomState = 0,
     cluster: Column | None = None,
+    time: Column | None = None,
     progress: bool | None = None,
     sample_weight: Column | None = None,
     frequency: Column | None = None,
@@ -103,11 +104,15 @@ def evaluate(
     cluster : column, optional
         Rows of one cluster (a patient, a shop) may depend on each other. At least 10 clusters are needed; a group with
         fewer is not tested.
+    time : column, optional
+        Times of the rows: numbers, datetimes or ISO 8601 text, in any order. Errors of neighbouring times may depend on
+        each other: blocks of consecutive times, longer than errors depend on each other, take the place of clusters;
+        see the Notes. Not together with `cluster`.
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
     sample_weight, frequency, pos_label, missing
-        Options for reading rows; see `ScoreTable.from_arrays`. With ``missing="drop"`` a row without a cluster is
-        dropped too.
+        Options for reading rows; see `ScoreTable.from_arrays`. With ``missing="drop"`` a row without a cluster or
+        a time is dropped too.
 
     Returns
     -------
@@ -159,6 +164,12 @@ def evaluate(
     group rows by the mean of one half of the members and measure the error of the other half. With clusters, the
     intervals of "bias by bin" and the tests of PIT values still take rows as independent.
 
+    Rows in time order: the dependence of errors is estimated from the autocorrelation of their sums over 1, 2, 4, ...
+    consecutive times, and blocks of six times its reach are tested and resampled as clusters;
+    ``serial_dependence`` has the estimates. Rows of one time are in one block. Distances between times do not matter,
+    only their order. Groups have the blocks of all rows. Where fewer than 10 blocks are left, nothing is tested and the
+    verdict is inconclusive.
+
     Examples
     --------
     >>> import numpy as np
@@ -173,6 +184,7 @@ def evaluate(
     given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
     given["missing"] = None if missing == "raise" else missing  # the default needs no rows
     settings, options = check_settings(kind, given, margin, alpha, confidence_level, n_resamples, random_state)
+    options |= time_option(y_true, time)
     seed, by_default = seed_sequence(random_state), n_resamples is None
     return evaluate_rows(
         kind, y_true, forecast, settings, seed, progress, by_default, by=by, cluster=cluster, **options
@@ -198,6 +210,7 @@ def evaluate_rows(
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
     judge = kind.evaluation
     whole = judge.evaluate(sample.whole, settings, seed, progress)
+    whole = replace(whole, serial_dependence=sample.serial_dependence)
     kind.complete(whole)
     of_groups = settings
     if not (kind.defaults.DEFAULTS.resamples_groups or settings.metrics):

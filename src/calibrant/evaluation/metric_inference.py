@@ -6,6 +6,7 @@ from typing import Any, Unpack, get_args
 from calibrant._support.arrays import Column
 from calibrant._support.errors import InputError, check_option, check_share, is_number
 from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant.evaluation.settings_checks import time_option
 from calibrant.inference.intervals import (
     bootstrap_metric,
     equivalence_from_replicates,
@@ -30,6 +31,7 @@ def interval(
     n_resamples: int = 999,
     random_state: RandomState = 0,
     cluster: Column | None = None,
+    time: Column | None = None,
     progress: bool | None = None,
     **rows: Unpack[RowOptions],
 ) -> Interval:
@@ -50,6 +52,9 @@ def interval(
     cluster : column, optional
         Rows of one cluster (a patient, a shop) are resampled together. Needs rows, not a table, and at least 10
         clusters.
+    time : column, optional
+        Times of the rows. Blocks of consecutive times, longer than their errors depend on each other, are resampled
+        together; see `evaluate`. Not together with `cluster`.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal and in a notebook, after a second.
     sample_weight, frequency, pos_label, missing
@@ -86,7 +91,7 @@ def interval(
     """
     measured = as_metric(metric)
     level, seed = check_share("confidence_level", confidence_level), seed_sequence(random_state)
-    sample = read_sample(measured, y_true, forecast, cluster, rows)
+    sample = read_sample(measured, y_true, forecast, cluster, {**rows, **time_option(y_true, time)})
     found = bootstrap_metric(measured, sample, seed=seed, n_resamples=n_resamples, show=progress)
     return interval_from_replicates(found, level)
 
@@ -101,6 +106,7 @@ def null(
     random_state: RandomState = 0,
     alternative: Alternative | None = None,
     cluster: Column | None = None,
+    time: Column | None = None,
     progress: bool | None = None,
     **rows: Unpack[RowOptions],
 ) -> Null:
@@ -108,7 +114,7 @@ def null(
 
     Parameters
     ----------
-    metric, y_true, forecast, n_resamples, random_state, progress
+    metric, y_true, forecast, n_resamples, random_state, time, progress
         See `interval`.
     confidence_level : float, default=0.95
         Level of the null range, the middle of the distribution.
@@ -158,7 +164,7 @@ def null(
     if alternative is not None:
         check_option("alternative", alternative, get_args(Alternative))
     level, seed = check_share("confidence_level", confidence_level), seed_sequence(random_state)
-    sample = read_sample(measured, y_true, forecast, cluster, rows)
+    sample = read_sample(measured, y_true, forecast, cluster, {**rows, **time_option(y_true, time)})
     options: dict[str, Any] = {"seed": seed, "n_resamples": n_resamples, "show": progress}
     (found,) = resample_metrics([measured], sample, bootstrap=False, **options)
     return null_from_replicates(found, level, alternative)
@@ -174,6 +180,7 @@ def equivalence(
     n_resamples: int = 999,
     random_state: RandomState = 0,
     cluster: Column | None = None,
+    time: Column | None = None,
     progress: bool | None = None,
     **rows: Unpack[RowOptions],
 ) -> Equivalence:
@@ -184,7 +191,7 @@ def equivalence(
 
     Parameters
     ----------
-    metric, y_true, forecast, n_resamples, random_state, cluster, progress
+    metric, y_true, forecast, n_resamples, random_state, cluster, time, progress
         See `interval`.
     margin : float
         In the unit of the metric: 0.01 for ECE is one percentage point, 10 for TCE is 10 %. A metric with a sign, such
@@ -214,7 +221,7 @@ def equivalence(
     measured = as_metric(metric)
     _check_options(margin, alpha, n_resamples)
     seed = seed_sequence(random_state)
-    sample = read_sample(measured, y_true, forecast, cluster, rows)
+    sample = read_sample(measured, y_true, forecast, cluster, {**rows, **time_option(y_true, time)})
     found = bootstrap_metric(measured, sample, seed=seed, n_resamples=n_resamples, show=progress)
     return equivalence_from_replicates(found, margin, alpha)
 
@@ -236,6 +243,7 @@ def consistency(
     random_state: RandomState = 0,
     alternative: Alternative | None = None,
     cluster: Column | None = None,
+    time: Column | None = None,
     progress: bool | None = None,
     **rows: Unpack[RowOptions],
 ) -> TestResult:
@@ -252,7 +260,7 @@ def consistency(
         The metric whose value is the statistic.
     y_true, forecast : columns
         Outcomes and predictions; or one table instead of both.
-    n_resamples, random_state, alternative, cluster, progress
+    n_resamples, random_state, alternative, cluster, time, progress
         As for `null`.
     sample_weight, frequency, pos_label, missing
         Options for reading rows; see `ScoreTable.from_arrays`.
@@ -282,6 +290,7 @@ def consistency(
         random_state=random_state,
         alternative=alternative,
         cluster=cluster,
+        time=time,
         progress=progress,
         **rows,
     )

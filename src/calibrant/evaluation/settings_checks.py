@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError, Text, check_resample_count, check_share
 from calibrant._support.random_streams import RandomState
 from calibrant.inference.resampling import check_resamples
@@ -49,6 +50,19 @@ def check_settings(
     panel = kind.defaults.panel(metrics, alpha=float(alpha), n_bins=n_bins, costs=costs)
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
     return Settings(checked, float(alpha), level, used, seed, panel, bins), options
+
+
+def time_option(y_true: Any, time: Column | None) -> dict[str, Any]:
+    """Return the option `time` for reading rows, empty if it is not given; a table has no times."""
+    if time is None:
+        return {}
+    if isinstance(y_true, Mapping) or hasattr(y_true, "n_dropped"):
+        raise InputError(
+            Argument("time")
+            + f" must be given with rows; got a {type(y_true).__name__}, which does not contain their times.",
+            hint="Pass outcomes, forecasts and times as columns.",
+        )
+    return {"time": time}
 
 
 def _check_margin(margin: Margin, defaults: Defaults) -> Margin:

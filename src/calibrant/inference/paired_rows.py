@@ -47,6 +47,11 @@ class PairedRows:
         cls, y_true: Column, y_probs: Mapping[str, Column] | Sequence[Column], *, name: str = "y_probs", **options: Any
     ) -> tuple["PairedRows", list[ScoreTable]]:
         """Read rows with the predictions of each model; see `Rows.read` for the options. Errors call them `name`."""
+        return cls.from_rows(cls.columns(y_true, y_probs, name=name, **options))
+
+    @staticmethod
+    def columns(y_true: Column, y_probs: Mapping[str, Column] | Sequence[Column], *, name: str, **options: Any) -> Rows:
+        """Read the columns of such rows, which are not validated."""
         if isinstance(y_true, ScoreTable):
             raise InputError(
                 "y_true must be a column of outcomes; got a ScoreTable, which does not keep the predictions per row.",
@@ -57,7 +62,7 @@ class PairedRows:
             forecasts = {f"{name}[{model!r}]": column for model, column in y_probs.items()}
         else:
             forecasts = {f"{name}[{i}]": column for i, column in enumerate(y_probs)}
-        return cls.from_rows(Rows.read(y_true, forecasts, **options))
+        return Rows.read(y_true, forecasts, **options)
 
     @classmethod
     def from_rows(cls, rows: Rows) -> tuple["PairedRows", list[ScoreTable]]:

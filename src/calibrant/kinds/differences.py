@@ -13,10 +13,12 @@ from calibrant._support.errors import InputError, Note
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.multiplicity import adjust_differences
 from calibrant.inference.paired import PairedDifference, mean_difference
+from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
 from calibrant.inference.squared_deviations import SampledRows, SquaredDeviation, deviation_difference
 from calibrant.kinds.base import ROW_OPTIONS
 from calibrant.results.comparison import (
     DECIDING_TEST,
+    DIEBOLD_MARIANO,
     PAIRED_TEST,
     Comparison,
     ComparisonTerms,
@@ -106,6 +108,10 @@ class ModelForecasts(ABC, Generic[F]):
         """Validate rows, by default of numbers; return those that are used."""
         return check_means(rows)
 
+    @abstractmethod
+    def errors(self, rows: Rows) -> Sequence[Errors]:
+        """Return the errors of each model on the rows that are used, for the blocks of rows in time order."""
+
     def forecasts(self, rows: Rows) -> Mapping[str, F]:
         """Return the forecast of each model, to be evaluated."""
         return self.models
@@ -167,8 +173,12 @@ def compare_models(
         )
     terms: ComparisonTerms = kind.TERMS
     models: ModelForecasts[Any] = kind.MODELS(forecasts, reading.get("classes"))
-    of_rows = {name: reading[name] for name in ROW_OPTIONS if name in reading}
+    of_rows = {name: reading[name] for name in (*ROW_OPTIONS, "time") if name in reading}
     rows = Rows.read(y_true, models.columns(y_true), cluster=cluster, **of_rows)
+    rows, serial = in_time_blocks(rows, models.check, models.errors)
+    need_blocks(serial)
+    if reading.pop("time", None) is not None:
+        cluster = rows.cluster_column
     used, sampled = _expand(models.check(rows))
     y = _complete(y_true, rows)
     evaluations = {
@@ -177,11 +187,12 @@ def compare_models(
     settings = next(iter(evaluations.values())).settings
     check_score_names(settings.metrics, models.scores)
     measured = models.measure(used, sampled)
-    found = _tested(list(forecasts), terms.decides, measured, sampled, settings.confidence_level)
+    paired_test = PAIRED_TEST if serial is None else DIEBOLD_MARIANO
+    found = _tested(list(forecasts), terms.decides, measured, sampled, settings.confidence_level, paired_test)
     little = sum(d.test == DECIDING_TEST and math.isnan(d.low) for d in found)
     found += _untested(evaluations, {*measured.incomparable, *(d.metric for d in found)})
     reason = measured.too_little or (Note("little_information", little, _LITTLE) if little else None)
-    notes = () if reason is None else (reason,)
+    notes = tuple(note for note in (None if serial is None else serial.note, reason) if note is not None)
     return Comparison(evaluations, adjust_differences(found), settings, terms, notes)
 
 
@@ -200,7 +211,9 @@ def _expand(rows: Rows) -> tuple[Rows, SampledRows]:
     return rows, SampledRows(len(rows), importance, rows.cluster_codes)
 
 
-def _tested(names: list[str], decides: str, measured: RowLosses, rows: SampledRows, level: float) -> list[Difference]:
+def _tested(
+    names: list[str], decides: str, measured: RowLosses, rows: SampledRows, level: float, paired_test: str
+) -> list[Difference]:
     """Return the differences that decide, and those of losses with paired t tests."""
     first, *others = names
     found = []
@@ -214,7 +227,7 @@ def _tested(names: list[str], decides: str, measured: RowLosses, rows: SampledRo
         if all(math.isfinite(each.value) for each in tests):
             unit = measured.units[metric]
             found += [
-                Difference.from_test(name, first, metric, each, level, test=PAIRED_TEST, unit=unit)
+                Difference.from_test(name, first, metric, each, level, test=paired_test, unit=unit)
                 for name, each in zip(others, tests, strict=True)
             ]
     return found

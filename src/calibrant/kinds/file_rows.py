@@ -31,7 +31,7 @@ class FileRows:
     columns : mapping of name to ColumnData
         All columns but that of the outcomes.
     roles : mapping of argument to name
-        The columns of ``sample_weight``, ``frequency`` and ``cluster`` that are given.
+        The columns of ``sample_weight``, ``frequency``, ``cluster`` and ``time`` that are given.
     by : tuple of str
         The columns of groups.
     missing : {"raise", "drop"}

@@ -9,6 +9,7 @@ from numpy.random import SeedSequence
 from calibrant._support.workers import Submit
 from calibrant.inference.paired_rows import MIN_CLUSTERS, check_clusters
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.serial_dependence import SerialDependence
 from calibrant.results.settings import Settings
 from calibrant.tables.rows import Rows
 
@@ -26,6 +27,8 @@ class CountedRows(Protocol):
         """Return the same rows without their clusters, for estimates."""
 
 
+# From rows as they were read to rows whose clusters are blocks of times, where times are given.
+TimeBlocks: TypeAlias = Callable[[Rows], tuple[Rows, SerialDependence | None]]
 # From (sample, settings, seed, function that begins work in threads) to the function that finishes the evaluation.
 Starter: TypeAlias = Callable[[S, Settings, SeedSequence, Submit], Callable[[], Evaluation]]
 
@@ -55,16 +58,26 @@ class GroupedSample(Generic[S]):
         Name of the columns that define groups.
     is_large : bool
         Whether a replicate is so slow that their default number is smaller.
+    serial_dependence : SerialDependence or None
+        The blocks of times, where rows are in time order.
     """
 
     whole: S
     groups: Mapping[Any, S | None] = field(default_factory=dict)
     group_name: str | None = None
     is_large: bool = False
+    serial_dependence: SerialDependence | None = None
 
     @classmethod
-    def from_rows(cls, rows: Rows, count: Callable[[Rows], S], *, is_large: bool = False) -> "GroupedSample[S]":
-        """Count all rows, and those of each group; too few clusters of all rows are an error."""
-        whole = with_enough_clusters(count(rows))
+    def from_rows(
+        cls, rows: Rows, count: Callable[[Rows], S], time_blocks: TimeBlocks, *, is_large: bool = False
+    ) -> "GroupedSample[S]":
+        """Count all rows, and those of each group; too few clusters of all rows are an error.
+
+        Groups have the blocks of all rows: a shock at one time may hit all groups, and is in the same block for each.
+        Too few blocks are not tested.
+        """
+        rows, serial = time_blocks(rows)
+        whole = count(rows) if serial is not None else with_enough_clusters(count(rows))
         groups = {key: None if part.is_empty else count(part) for key, part in rows.split().items()}
-        return cls(whole, groups, rows.group_name, is_large)
+        return cls(whole, groups, rows.group_name, is_large, serial)

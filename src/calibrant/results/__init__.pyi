@@ -22,6 +22,7 @@ from calibrant.results.audit_conditions import Condition as Condition
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
 from calibrant.results.evaluation import Evaluation as Evaluation
+from calibrant.results.serial_dependence import SerialDependence as SerialDependence
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from calibrant._support.file_writing import FilePath
 
 DECIDING_TEST, PAIRED_TEST = "decides", "paired t test"
+# The paired t test of losses in time order: of the sums of blocks of consecutive times.
+DIEBOLD_MARIANO = "Diebold-Mariano test"
 _DIFFERENCE_COLUMNS = {
     "difference_value": "value",
     "difference_low": "low",
@@ -88,7 +90,8 @@ class Difference(PlainResult):
         p-value of "no difference": of this pair alone, and adjusted by Holm for the number of models. NaN for metrics
         of gaps.
     test : str
-        Source of the p-value: "decides", "paired t test", "bootstrap", or "" without one.
+        Source of the p-value: "decides", "paired t test", "Diebold-Mariano test" (of rows in time order),
+        "bootstrap", or "" without one.
 
     See Also
     --------

@@ -14,6 +14,7 @@ from calibrant._support.plain_data import finite, frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
 from calibrant.results import sentences
 from calibrant.results.details import Details
+from calibrant.results.serial_dependence import SerialDependence
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.text import GroupTable, ResultText, RowTable, n_rows, row_counts
 from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult
@@ -57,6 +58,8 @@ class Evaluation(PrintedResult):
     adjusted : mapping
         For each group the p-value of its omnibus test, and this p-value adjusted for the number of groups: by Holm,
         which decides the verdict on the group, and by Benjamini and Hochberg.
+    serial_dependence : SerialDependence or None
+        With `time`: the estimated dependence of errors in time, and the blocks of times that were used.
     own_notes : tuple of Note
         Notes of this evaluation; `notes` has those of its parts too.
 
@@ -86,6 +89,7 @@ class Evaluation(PrintedResult):
     by: str | None = None
     adjusted: Mapping[Any, Mapping[str, float]] = field(default_factory=dict)
     own_notes: tuple[Note, ...] = ()
+    serial_dependence: SerialDependence | None = None
 
     def __post_init__(self) -> None:
         for name in ("metrics", "breakdowns"):
@@ -286,6 +290,8 @@ class Evaluation(PrintedResult):
             "notes": [note.to_dict() for note in self.notes],
             "by": self.by,
         }
+        if self.serial_dependence is not None:
+            result["serial_dependence"] = self.serial_dependence.to_dict()
         result["groups"] = [
             {"group": json_label(name), "adjusted": _numbers(self.adjusted[name]), **group.to_dict()}
             for name, group in self.groups.items()

@@ -192,6 +192,8 @@ class Rows:
     importance : bool
         Whether `weight` holds importance weights.
     cluster : ColumnData or None
+    time : ColumnData or None
+        Numbers or times that order the rows.
     by : tuple of ColumnData
         The columns that define groups.
     group_name : str or None
@@ -211,6 +213,7 @@ class Rows:
     weight: ColumnData | None = None
     importance: bool = False
     cluster: ColumnData | None = None
+    time: ColumnData | None = None
     by: tuple[ColumnData, ...] = ()
     group_name: str | None = None
     pos_label: object = None
@@ -227,6 +230,7 @@ class Rows:
         sample_weight: Column | None = None,
         frequency: Column | None = None,
         cluster: Column | None = None,
+        time: Column | None = None,
         by: Any = None,
         pos_label: object = None,
         missing: Missing = "raise",
@@ -242,6 +246,8 @@ class Rows:
         sample_weight, frequency, pos_label, missing
             See `ScoreTable.from_arrays`.
         cluster : column, optional
+        time : column, optional
+            Numbers, times, or text in the format of ISO 8601; not together with `cluster`.
         by : column, list or mapping of columns, or frame, optional
         hint : str, optional
             What to do about outcomes and forecasts of two dimensions.
@@ -250,22 +256,30 @@ class Rows:
         """
         check_option("missing", missing, ("raise", "drop"))
         _columns.check_one_weight(sample_weight, frequency)
+        if cluster is not None and time is not None:
+            raise InputError(
+                Argument("time") + " must not be given with " + Argument("cluster") + "; got both.",
+                hint="Rows in time order are resampled in blocks of neighbouring times; pass one of the two.",
+            )
         groups = group_columns(by)
         given = {outcome: y_true, **forecasts}
         read = {name: _read(column, name, hint) for name, column in given.items()}
-        others = {"sample_weight": sample_weight, "frequency": frequency, "cluster": cluster, **groups}
-        for name, column in others.items():
+        others = {"sample_weight": sample_weight, "frequency": frequency, "cluster": cluster, "time": time}
+        for name, column in (others | groups).items():
             if column is not None:
                 given[name] = column
                 read[name] = _columns.read(column, name, hint=GROUP_HINT if name in groups else None)
         _columns.check_lengths(list(read.values()))
         _columns.check_alignment(given)
+        if time is not None:
+            read["time"] = _columns.times(read["time"])
         return cls(
             read[outcome],
             tuple([read[name] for name in forecasts]),
             read.get("frequency" if sample_weight is None else "sample_weight"),
             sample_weight is not None,
             read.get("cluster"),
+            read.get("time"),
             tuple([read[name] for name in groups]),
             groups_name(by),
             pos_label,
@@ -282,7 +296,7 @@ class Rows:
         forecasts = [
             c for f in self.forecasts for c in ((f,) if isinstance(f, ColumnData) else getattr(f, "columns", ()))
         ]
-        others = [column for column in (self.weight, self.cluster) if column is not None]
+        others = [column for column in (self.weight, self.cluster, self.time) if column is not None]
         return [self.y, *forecasts, *others]
 
     @property
@@ -309,6 +323,11 @@ class Rows:
         return None if self.cluster is None else encode(self.cluster)[1]
 
     @property
+    def cluster_column(self) -> Any:
+        """The cluster of each row as a column that can be read again; None without clusters."""
+        return None if self.cluster is None else np.ma.MaskedArray(self.cluster.values, mask=self.cluster.mask)
+
+    @property
     def n_clusters(self) -> int:
         """Number of distinct clusters; 0 without clusters."""
         return 0 if self.cluster is None else len(encode(self.cluster)[0])
@@ -322,6 +341,7 @@ class Rows:
             forecasts=tuple(forecast.part(rows) for forecast in self.forecasts),
             weight=None if self.weight is None else self.weight.part(rows),
             cluster=None if self.cluster is None else self.cluster.part(rows),
+            time=None if self.time is None else self.time.part(rows),
             by=(),
             n_in=len(y),
             dropped=(),

@@ -21,16 +21,19 @@ from calibrant.inference.paired import (
     paired_replicates,
 )
 from calibrant.inference.paired_rows import PairedRows
+from calibrant.inference.serial_dependence import need_blocks
 from calibrant.inference.table_replicates import SharedDraws, StoredReplicates
 from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary import evaluation
 from calibrant.kinds.binary.evaluation import MeasuredSample
+from calibrant.kinds.binary.sample import TIME_BLOCKS
 from calibrant.kinds.log_odds import NAME
 from calibrant.metrics.calibration_errors import ACE
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier, LogLoss
 from calibrant.results.comparison import (
     DECIDING_TEST,
+    DIEBOLD_MARIANO,
     PAIRED_TEST,
     Comparison,
     ComparisonTerms,
@@ -70,9 +73,11 @@ def compare(
     """Compare predicted probabilities of one event; models share the draws of their bootstrap replicates."""
     check_score_names(settings.metrics, {BRIER: Brier(), LOG_LOSS: LogLoss()})
     confidence_level = settings.confidence_level
-    paired, tables = PairedRows.read(y_true, forecasts, name="forecasts", cluster=cluster, **rows)
+    read, serial = TIME_BLOCKS(PairedRows.columns(y_true, forecasts, name="forecasts", cluster=cluster, **rows))
+    need_blocks(serial)
+    paired, tables = PairedRows.from_rows(read)
     names = list(forecasts)
-    designs = [Design(table, None if cluster is None else paired.only(i)) for i, table in enumerate(tables)]
+    designs = [Design(table, None if paired.cluster is None else paired.only(i)) for i, table in enumerate(tables)]
     measured = [MeasuredSample.measure(TableSample(design.table, design.rows), settings) for design in designs]
     stored = _shared_replicates(paired, measured, settings, seed, progress)
     models = {
@@ -87,9 +92,9 @@ def compare(
     if all(math.isfinite(each.value) for each in losses):
         tested[LOG_LOSS] = losses
     rest = {name: m for name, m in settings.metrics.items() if name in shared and name not in tested}
-    tests = {NAME: DECIDING_TEST}
+    tests, paired_test = {NAME: DECIDING_TEST}, PAIRED_TEST if serial is None else DIEBOLD_MARIANO
     found = [
-        Difference.from_test(name, names[0], metric, each, confidence_level, test=tests.get(metric, PAIRED_TEST))
+        Difference.from_test(name, names[0], metric, each, confidence_level, test=tests.get(metric, paired_test))
         for metric, several in tested.items()
         for name, each in zip(names[1:], several, strict=True)
     ]

@@ -1,20 +1,38 @@
 """Predicted probabilities of one event and outcomes 0 and 1: how they are read and grouped; `TableSample` has them."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
 from calibrant.inference.paired_rows import read_rows
+from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
 from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.sample import GroupedSample
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
-from calibrant.tables.score_table import ScoreTable, read_score_forecast
+from calibrant.tables.score_table import ScoreTable, check_scores, read_score_forecast
+
+
+def errors(used: Rows) -> list[Errors]:
+    """Return the errors of the scores of each model."""
+    scores = [column.values.astype(np.float64) for column in used.forecasts]
+    return [Errors((used.y.values - p)[:, None], p) for p in scores]
+
+
+TIME_BLOCKS = partial(in_time_blocks, check=check_scores, errors=errors)
 
 
 def read(y_true: Any, y_prob: Any, cluster: Column | None, options: Mapping[str, Any]) -> TableSample:
     """Read the rows, or take the table, for one metric; options as for `ScoreTable.from_arrays`."""
+    if "time" in options:
+        read_score_forecast.check_given(y_prob)
+        rows, serial = TIME_BLOCKS(Rows.read(y_true, {"forecast": y_prob}, cluster=cluster, **options))
+        need_blocks(serial)
+        return TableSample.from_rows(rows)
     return TableSample(*read_rows(y_true, y_prob, cluster, dict(options), read_score_forecast))
 
 
@@ -29,10 +47,10 @@ def read_groups(
     """Read rows, one table, or a mapping of tables by group."""
     if isinstance(y_true, Mapping):
         return _read_tables(y_true, {"forecast": forecast, "by": by, "cluster": cluster, **options})
-    if not isinstance(y_true, ScoreTable) and (by is not None or cluster is not None):
+    if not isinstance(y_true, ScoreTable) and (by is not None or cluster is not None or "time" in options):
         read_score_forecast.check_given(forecast)
         rows = Rows.read(y_true, {"forecast": forecast}, cluster=cluster, by=by, **options)
-        return GroupedSample.from_rows(rows, TableSample.from_rows)
+        return GroupedSample.from_rows(rows, TableSample.from_rows, TIME_BLOCKS)
     if by is not None:
         raise InputError(
             Argument("by")

@@ -12,8 +12,10 @@ from calibrant._support.errors import InputError
 from calibrant.forecasts.distributions import pinball_losses
 from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.inference.regression.distribution_components import merged_levels
+from calibrant.inference.serial_dependence import Errors
 from calibrant.inference.squared_deviations import SampledRows, share_deviation
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name
+from calibrant.kinds.distribution.sample import errors
 from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.mean_table import ONE_COLUMN
 from calibrant.tables.rows import Rows
@@ -51,6 +53,10 @@ class DistributionModels(ModelForecasts[Any]):
                 )
         common_levels(list(found.values()))
         return found
+
+    def errors(self, rows: Rows) -> list[Errors]:
+        """Return the errors of each model."""
+        return errors(rows)
 
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the coverage errors over levels, and CRPS (or pinball loss) and log score where they are defined."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats, Ints
+from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import Stream, Streams
 from calibrant.forecasts.forecast_table import ForecastTable, as_forecast, read_forecast_table
 from calibrant.inference.resampling import ReplicateValues, Sample, largest_unseen_rate, one_by_one
+from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.point.sample import drawn_rows, refuse_table, too_few_rows
 from calibrant.kinds.sample import GroupedSample, with_enough_clusters
 from calibrant.metrics.metric import Metric
@@ -126,20 +129,35 @@ class DistributionSample(Sample):
         return lambda tail: share * largest_unseen_rate(self.n_rarer, tail)
 
 
+def errors(used: Rows) -> list[Errors]:
+    """Return the errors of the point predictions of each model, its PIT values, and their distance from 1/2."""
+    y = used.y.values
+    found = []
+    for forecast in used.forecasts:
+        if not isinstance(forecast, ColumnData):  # point predictions are read beside the distributions
+            point, u = forecast.point(), np.add(*forecast.cells(y)) / 2
+            found.append(Errors((y - point)[:, None], point, (u, np.abs(u - 0.5))))
+    return found
+
+
+TIME_BLOCKS = partial(in_time_blocks, check=check_means, errors=errors)
+
+
 def read(y_true: Any, forecast: Any, cluster: Column | None, options: Mapping[str, Any]) -> DistributionSample:
     """Read the rows for one metric, or take a `ForecastTable`; the only option is `missing`."""
     for name, value in options.items():
-        if name != "missing" and value is not None:
+        if name not in ("missing", "time") and value is not None:
             raise InputError(
                 f"{name} must be omitted with predictive distributions, which have no weights; got a column.",
                 argument=name,
             )
-    missing = {name: value for name, value in options.items() if name == "missing"}
-    if cluster is None:
+    missing = {name: value for name, value in options.items() if name in ("missing", "time")}
+    if cluster is None and "time" not in options:
         return DistributionSample(read_forecast_table(y_true, forecast, missing))
     refuse_table(y_true, ForecastTable)
     known = as_forecast(read_forecast_table.column(forecast), len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
-    rows = Rows.read(y_true, {"forecast": known}, cluster=cluster, hint=ONE_COLUMN, **missing)
+    rows, serial = TIME_BLOCKS(Rows.read(y_true, {"forecast": known}, cluster=cluster, hint=ONE_COLUMN, **missing))
+    need_blocks(serial)
     used = rows.check(_columns.finite, _columns.finite).select()
     return with_enough_clusters(DistributionSample(ForecastTable.from_rows(used), used.cluster_codes))
 
@@ -153,7 +171,7 @@ def read_groups(y_true: Column, forecast: Any, **options: Any) -> GroupedSample[
             )
     known = as_forecast(forecast, len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
     rows = Rows.read(y_true, {"y_pred": known.point(), "forecast": known}, **options, hint=ONE_COLUMN)
-    return GroupedSample.from_rows(rows, DistributionSample.from_rows)
+    return GroupedSample.from_rows(rows, DistributionSample.from_rows, TIME_BLOCKS)
 
 
 def _mean(rows: Floats, times: Ints) -> Floats:

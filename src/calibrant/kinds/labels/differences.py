@@ -10,8 +10,10 @@ from calibrant._support.arrays import Ints
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant.forecasts.predictions import Labels
+from calibrant.inference.serial_dependence import Errors
 from calibrant.inference.squared_deviations import SampledRows, share_deviation
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name
+from calibrant.kinds.labels.sample import errors
 from calibrant.results.comparison import ComparisonTerms
 from calibrant.tables.class_table import refuse_probabilities, used_rows
 from calibrant.tables.rows import Rows
@@ -63,6 +65,10 @@ class LabelModels(ModelForecasts[Labels]):
         names = self.labels(rows)
         classes = names if len(names) > 1 else None
         return {name: Labels(each.y_pred, classes=classes) for name, each in self.models.items()}
+
+    def errors(self, rows: Rows) -> list[Errors]:
+        """Return the errors of each model."""
+        return errors(rows, self.labels(rows))
 
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the differences of class proportions, and whether each prediction is correct."""

@@ -1,5 +1,6 @@
 """Rows of predicted classes, as they are evaluated."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +11,8 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import Argument
 from calibrant.forecasts.predictions import Labels
-from calibrant.kinds.sample import GroupedSample
+from calibrant.inference.serial_dependence import Errors, in_time_blocks
+from calibrant.kinds.sample import GroupedSample, TimeBlocks
 from calibrant.tables.class_table import ConfusionTable, read_labels, used_rows
 from calibrant.tables.rows import Rows
 
@@ -53,8 +55,20 @@ class LabelsSample:
         return LabelsSample(self.table)
 
 
+def errors(used: Rows, labels: Sequence[Any]) -> list[Errors]:
+    """Return for each model and class whether it occurs less whether it is predicted."""
+    places = np.arange(len(labels))
+    columns = [_columns.codes(column, list(labels))[:, None] == places for column in (used.y, *used.forecasts)]
+    return [Errors(columns[0].astype(np.float64) - each, np.zeros(len(used))) for each in columns[1:]]
+
+
+def time_blocks(labels: Sequence[Any]) -> TimeBlocks:
+    """Return the function that puts rows with labels of these classes into blocks of their times."""
+    return partial(in_time_blocks, check=used_rows, errors=partial(errors, labels=labels))
+
+
 def read_groups(y_true: Column, forecast: Labels, **options: Any) -> GroupedSample[LabelsSample]:
     """Read rows of labels."""
     named = Argument("classes", python="Labels(y_pred, classes=[...])")
     rows, labels = read_labels(y_true, {"forecast": forecast.y_pred}, forecast.classes, named, **options)
-    return GroupedSample.from_rows(rows, partial(LabelsSample.from_rows, labels=labels))
+    return GroupedSample.from_rows(rows, partial(LabelsSample.from_rows, labels=labels), time_blocks(labels))

@@ -12,9 +12,11 @@ from calibrant._support.errors import InputError
 from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import expit
 from calibrant.inference.paired import half_events
+from calibrant.inference.serial_dependence import Errors
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, SquaredDeviation, cell_deviation
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.kinds.multiclass.design import ClassRows
+from calibrant.kinds.multiclass.sample import errors
 from calibrant.kinds.multiclass.verdict import NAME
 from calibrant.metrics.log_odds import LogOddsBins, logits
 from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
@@ -69,6 +71,10 @@ class ProbabilityModels(ModelForecasts[Any]):
         used = used_rows(rows)
         _columns.codes(used.y, list(self.labels))
         return used
+
+    def errors(self, rows: Rows) -> list[Errors]:
+        """Return the errors of each model."""
+        return errors(rows, self.labels)
 
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return class-wise and top-label deviations, and Brier score and log loss."""

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.random import Generator
 
 from calibrant import _kernels
+from calibrant._support import columns as _columns
 from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights
 from calibrant._support.lazy import cached_property
 from calibrant._support.random_streams import Stream, Streams
 from calibrant.inference.resampling import ReplicateValues, Sample, largest_unseen_rate, one_by_one
+from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
 from calibrant.inference.table_replicates import TableReplicates, WeightedRows, weighted_values
-from calibrant.kinds.sample import GroupedSample, with_enough_clusters
+from calibrant.kinds.sample import GroupedSample, TimeBlocks, with_enough_clusters
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.multiclass import ClassEvent
 from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
@@ -143,13 +145,28 @@ class MulticlassSample(Sample):
         return {}
 
 
+def errors(used: Rows, labels: Sequence[Any]) -> list[Errors]:
+    """Return the errors of the probabilities of each model; the highest one orders the rows."""
+    occurs = _columns.codes(used.y, list(labels))[:, None] == np.arange(len(labels))
+    matrices = [each.matrix for each in used.forecasts]
+    return [Errors(occurs - p, p.max(axis=1)) for p in matrices]
+
+
+def time_blocks(labels: Sequence[Any]) -> TimeBlocks:
+    """Return the function that puts rows with probabilities of these classes into blocks of their times."""
+    return partial(in_time_blocks, check=used_rows, errors=partial(errors, labels=labels))
+
+
 def read(y_true: Any, proba: Any, cluster: Column | None, options: Any) -> MulticlassSample:
     """Read the rows for one metric, or take a `ClassTable`; classes are a frame's column names, else 0 to K - 1."""
     if isinstance(y_true, ClassTable):
         return MulticlassSample(y_true)
     probabilities = ClassProbabilities.read(proba)
-    rows = Rows.read(y_true, {probabilities.name: probabilities}, cluster=cluster, **options)
-    return with_enough_clusters(MulticlassSample.from_rows(rows, tuple(probabilities.class_names(None))))
+    labels = tuple(probabilities.class_names(None))
+    read = Rows.read(y_true, {probabilities.name: probabilities}, cluster=cluster, **options)
+    rows, serial = time_blocks(labels)(read)
+    need_blocks(serial)
+    return with_enough_clusters(MulticlassSample.from_rows(rows, labels))
 
 
 def read_groups(
@@ -160,7 +177,8 @@ def read_groups(
     labels = tuple(probabilities.class_names(classes))
     rows = Rows.read(y_true, {probabilities.name: probabilities}, **options)
     count = partial(MulticlassSample.from_rows, labels=labels)
-    return GroupedSample.from_rows(rows, count, is_large=probabilities.matrix.size > MANY_PROBABILITIES)
+    is_large = probabilities.matrix.size > MANY_PROBABILITIES
+    return GroupedSample.from_rows(rows, count, time_blocks(labels), is_large=is_large)
 
 
 class MulticlassReplicates:

@@ -8,12 +8,13 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.lazy import cached_property
+from calibrant.inference.serial_dependence import Errors
 from calibrant.inference.squared_deviations import SampledRows
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.differences import event_deviations
 from calibrant.kinds.ordinal.forecast import Ordinal
-from calibrant.kinds.ordinal.sample import read_proba
+from calibrant.kinds.ordinal.sample import errors, read_proba
 from calibrant.kinds.ordinal.verdict import NAME
 from calibrant.metrics.multiclass import MulticlassLogLoss
 from calibrant.metrics.ordinal import RPS, cumulative_probabilities
@@ -61,6 +62,10 @@ class OrdinalModels(ModelForecasts[Ordinal]):
         used = used_rows(rows)
         _columns.codes(used.y, list(self.labels), "classes")
         return used
+
+    def errors(self, rows: Rows) -> list[Errors]:
+        """Return the errors of each model."""
+        return errors(rows, self.labels)
 
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the deviations of the cumulative probabilities, and the losses of the scores."""

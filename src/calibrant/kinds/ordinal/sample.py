@@ -1,14 +1,19 @@
 """Probabilities of ordered classes and the classes that occurred: how they are read, grouped and resampled."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
+from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.multiclass.sample import MANY_PROBABILITIES, MulticlassSample
 from calibrant.kinds.ordinal.forecast import Ordinal
-from calibrant.kinds.sample import GroupedSample, with_enough_clusters
-from calibrant.tables.class_table import ClassProbabilities, ClassTable
+from calibrant.kinds.sample import GroupedSample, TimeBlocks, with_enough_clusters
+from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
 from calibrant.tables.rows import Rows
 
 
@@ -34,12 +39,26 @@ def check_order(classes: Any) -> tuple[Any, ...]:
     return labels
 
 
+def errors(used: Rows, labels: Sequence[Any]) -> list[Errors]:
+    """Return the errors of the cumulative probabilities of each model; the mean class orders the rows."""
+    places = np.arange(len(labels))
+    below = _columns.codes(used.y, list(labels), "classes")[:, None] <= places[:-1]
+    matrices = [each.matrix for each in used.forecasts]
+    return [Errors(below - np.cumsum(p, axis=1)[:, :-1], p @ places) for p in matrices]
+
+
+def time_blocks(labels: Sequence[Any]) -> TimeBlocks:
+    """Return the function that puts rows with probabilities of these classes into blocks of their times."""
+    return partial(in_time_blocks, check=used_rows, errors=partial(errors, labels=labels))
+
+
 def read(y_true: Any, forecast: Any, cluster: Column | None, options: Any) -> MulticlassSample:
     """Read the rows for one metric, or take a `ClassTable` whose classes are in order."""
     if isinstance(y_true, ClassTable):
         return MulticlassSample(y_true)
     proba, labels = read_proba(forecast)
-    rows = Rows.read(y_true, {proba.name: proba}, cluster=cluster, **options)
+    rows, serial = time_blocks(labels)(Rows.read(y_true, {proba.name: proba}, cluster=cluster, **options))
+    need_blocks(serial)
     return with_enough_clusters(MulticlassSample.from_rows(rows, labels))
 
 
@@ -48,4 +67,5 @@ def read_groups(y_true: Column, forecast: Any, **options: Any) -> GroupedSample[
     proba, labels = read_proba(forecast)
     rows = Rows.read(y_true, {proba.name: proba}, **options)
     count = partial(MulticlassSample.from_rows, labels=labels)
-    return GroupedSample.from_rows(rows, count, is_large=proba.matrix.size > MANY_PROBABILITIES)
+    is_large = proba.matrix.size > MANY_PROBABILITIES
+    return GroupedSample.from_rows(rows, count, time_blocks(labels), is_large=is_large)

@@ -12,8 +12,10 @@ from calibrant._support.errors import Note
 from calibrant.forecasts.predictions import Point
 from calibrant.inference.regression.bias_by_bin import usual_bins
 from calibrant.inference.regression.point_components import bin_sums
+from calibrant.inference.serial_dependence import Errors
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, cell_deviation
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name
+from calibrant.kinds.point.sample import errors
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import EqualSize
 from calibrant.results.comparison import ComparisonTerms
@@ -42,6 +44,10 @@ class PointModels(ModelForecasts[Point]):
             column_name(name): _columns.read(each.y_pred, column_name(name), hint=ONE_COLUMN)
             for name, each in self.models.items()
         }
+
+    def errors(self, rows: Rows) -> list[Errors]:
+        """Return the errors of each model."""
+        return errors(rows)
 
     def measure(self, rows: Rows, sampled: SampledRows) -> RowLosses:
         """Return the bias by bin, in standard deviations of the outcome, and squared and absolute errors."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import Stream
 from calibrant.forecasts.predictions import Point
 from calibrant.inference.resampling import ReplicateValues, Sample, metric_values, one_by_one
+from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.sample import GroupedSample, with_enough_clusters
 from calibrant.metrics.metric import Metric
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows, read_mean_table
@@ -75,6 +77,15 @@ class PointSample(Sample):
         return too_few_rows(metric, self.n_rarer)
 
 
+def errors(used: Rows) -> list[Errors]:
+    """Return the errors of the predictions of each model."""
+    predictions = [column.values.astype(np.float64) for column in used.forecasts]
+    return [Errors((used.y.values - p)[:, None], p) for p in predictions]
+
+
+TIME_BLOCKS = partial(in_time_blocks, check=check_means, errors=errors)
+
+
 def _drawn_frequencies(stream: Stream, n: Ints) -> Ints:
     """Return how many of the rows that each entry stands for are drawn; each of them is drawn for itself."""
     size = int(n.sum())
@@ -85,13 +96,14 @@ def _drawn_frequencies(stream: Stream, n: Ints) -> Ints:
 
 def read(y_true: Any, y_pred: Any, cluster: Column | None, options: Mapping[str, Any]) -> PointSample:
     """Read the rows for one metric, or take a `MeanTable` of rows; options as for `MeanTable.from_arrays`."""
-    if cluster is None:
+    if cluster is None and "time" not in options:
         table = read_mean_table(y_true, y_pred, options)
         need_rows(table, "interval")
         return PointSample(table)
     refuse_table(y_true, MeanTable)
     predictions = {"y_pred": read_mean_table.column(y_pred)}
-    rows = Rows.read(y_true, predictions, cluster=cluster, hint=ONE_COLUMN, **options)
+    rows, serial = TIME_BLOCKS(Rows.read(y_true, predictions, cluster=cluster, hint=ONE_COLUMN, **options))
+    need_blocks(serial)
     return with_enough_clusters(PointSample.from_rows(rows))
 
 
@@ -135,4 +147,4 @@ def read_groups(
         found = "is missing" if y_pred is None else "must be one column or one forecast; got a mapping"
         raise InputError(Argument("y_pred") + f" {found}.", hint="Pass one column, one forecast, or a MeanTable.")
     rows = Rows.read(y_true, {"y_pred": y_pred}, missing=missing, **options, hint=ONE_COLUMN)
-    return GroupedSample.from_rows(rows, PointSample.from_rows)
+    return GroupedSample.from_rows(rows, PointSample.from_rows, TIME_BLOCKS)
