@@ -13,8 +13,8 @@ from calibrant._support.errors import InputError, Note
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.multiplicity import adjust_differences
 from calibrant.inference.paired import PairedDifference, mean_difference
-from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
 from calibrant.inference.squared_deviations import SampledRows, SquaredDeviation, deviation_difference
+from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.base import ROW_OPTIONS
 from calibrant.results.comparison import (
     DECIDING_TEST,

@@ -21,9 +21,9 @@ from calibrant.inference.paired import (
     paired_replicates,
 )
 from calibrant.inference.paired_rows import PairedRows
-from calibrant.inference.serial_dependence import need_blocks
 from calibrant.inference.table_replicates import SharedDraws, StoredReplicates
 from calibrant.inference.table_sample import TableSample
+from calibrant.inference.time_blocks import need_blocks
 from calibrant.kinds.binary import evaluation
 from calibrant.kinds.binary.evaluation import MeasuredSample
 from calibrant.kinds.binary.sample import TIME_BLOCKS

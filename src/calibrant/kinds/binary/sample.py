@@ -9,8 +9,8 @@ import numpy as np
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
 from calibrant.inference.paired_rows import read_rows
-from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
 from calibrant.inference.table_sample import TableSample
+from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.sample import GroupedSample
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows

@@ -12,8 +12,8 @@ from calibrant._support.errors import InputError
 from calibrant.forecasts.distributions import pinball_losses
 from calibrant.forecasts.forecast_table import as_forecast
 from calibrant.inference.regression.distribution_components import merged_levels
-from calibrant.inference.serial_dependence import Errors
 from calibrant.inference.squared_deviations import SampledRows, share_deviation
+from calibrant.inference.time_blocks import Errors
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name
 from calibrant.kinds.distribution.sample import errors
 from calibrant.results.comparison import ComparisonTerms

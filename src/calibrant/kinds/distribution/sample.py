@@ -15,7 +15,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import Stream, Streams
 from calibrant.forecasts.forecast_table import ForecastTable, as_forecast, read_forecast_table
 from calibrant.inference.resampling import ReplicateValues, Sample, largest_unseen_rate, one_by_one
-from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
+from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.point.sample import drawn_rows, refuse_table, too_few_rows
 from calibrant.kinds.sample import GroupedSample, with_enough_clusters
 from calibrant.metrics.metric import Metric

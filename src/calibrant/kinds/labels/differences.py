@@ -10,8 +10,8 @@ from calibrant._support.arrays import Ints
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant.forecasts.predictions import Labels
-from calibrant.inference.serial_dependence import Errors
 from calibrant.inference.squared_deviations import SampledRows, share_deviation
+from calibrant.inference.time_blocks import Errors
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name
 from calibrant.kinds.labels.sample import errors
 from calibrant.results.comparison import ComparisonTerms

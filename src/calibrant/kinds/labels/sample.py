@@ -11,7 +11,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import Argument
 from calibrant.forecasts.predictions import Labels
-from calibrant.inference.serial_dependence import Errors, in_time_blocks
+from calibrant.inference.time_blocks import Errors, in_time_blocks
 from calibrant.kinds.sample import GroupedSample, TimeBlocks
 from calibrant.tables.class_table import ConfusionTable, read_labels, used_rows
 from calibrant.tables.rows import Rows

@@ -12,8 +12,8 @@ from calibrant._support.errors import InputError
 from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import expit
 from calibrant.inference.paired import half_events
-from calibrant.inference.serial_dependence import Errors
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, SquaredDeviation, cell_deviation
+from calibrant.inference.time_blocks import Errors
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.sample import errors

@@ -15,8 +15,8 @@ from calibrant._support.arrays import Bools, Column, Floats, Ints, Weights
 from calibrant._support.lazy import cached_property
 from calibrant._support.random_streams import Stream, Streams
 from calibrant.inference.resampling import ReplicateValues, Sample, largest_unseen_rate, one_by_one
-from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
 from calibrant.inference.table_replicates import TableReplicates, WeightedRows, weighted_values
+from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.sample import GroupedSample, TimeBlocks, with_enough_clusters
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.multiclass import ClassEvent

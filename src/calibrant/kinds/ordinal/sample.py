@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
-from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
+from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.multiclass.sample import MANY_PROBABILITIES, MulticlassSample
 from calibrant.kinds.ordinal.forecast import Ordinal
 from calibrant.kinds.sample import GroupedSample, TimeBlocks, with_enough_clusters

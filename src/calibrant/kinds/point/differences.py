@@ -12,8 +12,8 @@ from calibrant._support.errors import Note
 from calibrant.forecasts.predictions import Point
 from calibrant.inference.regression.bias_by_bin import usual_bins
 from calibrant.inference.regression.point_components import bin_sums
-from calibrant.inference.serial_dependence import Errors
 from calibrant.inference.squared_deviations import CellErrors, SampledRows, cell_deviation
+from calibrant.inference.time_blocks import Errors
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name
 from calibrant.kinds.point.sample import errors
 from calibrant.metrics import point as means

@@ -13,7 +13,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import Stream
 from calibrant.forecasts.predictions import Point
 from calibrant.inference.resampling import ReplicateValues, Sample, metric_values, one_by_one
-from calibrant.inference.serial_dependence import Errors, in_time_blocks, need_blocks
+from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.sample import GroupedSample, with_enough_clusters
 from calibrant.metrics.metric import Metric
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows, read_mean_table
