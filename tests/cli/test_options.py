@@ -168,6 +168,7 @@ SETTINGS = {
     "n_resamples": (["--resamples", "59"], {"n_resamples": 59}),
     "random_state": (["--random-state", "3"], {"random_state": 3}),
     "cluster": (["--cluster", "shop"], {"cluster": "shop"}),
+    "time": (["--time", "day"], {"time": "day"}),
     "sample_weight": (["--sample-weight", "count"], {"sample_weight": "count"}),
     "frequency": (["--frequency", "count"], {"frequency": "count"}),
     "missing": (["--missing", "drop"], {"missing": "drop"}),
@@ -199,6 +200,7 @@ def event_scores(here):
         "g": np.where(np.arange(800) % 2, "odd", "even"),
         "shop": np.array([f"shop {i % 40}" for i in range(800)]),
         "count": rng.integers(0, 3, 800),
+        "day": np.datetime64("2025-01-30") + np.arange(800) // 5,
     }
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     Path("scores.csv").write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
@@ -207,7 +209,7 @@ def event_scores(here):
 
 def as_columns(given, columns):
     """Return the arguments with columns in place of their names."""
-    named = {name: columns[given[name]] for name in ("cluster", "sample_weight", "frequency") if name in given}
+    named = {name: columns[given[name]] for name in ("cluster", "time", "sample_weight", "frequency") if name in given}
     groups = {"by": {given["by"]: columns[given["by"]]}} if "by" in given else {}
     return {**given, **named, **groups}
 

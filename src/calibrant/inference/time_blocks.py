@@ -15,7 +15,7 @@ from calibrant._support.arrays import Floats, Ints
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.results.serial_dependence import SerialDependence
+from calibrant.results.uncertainty import SerialDependence
 from calibrant.tables.rows import Rows
 
 # Length of a block in reaches. The variance of blocks is too small by about reach / length, here a sixth; shorter

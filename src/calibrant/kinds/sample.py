@@ -9,8 +9,8 @@ from numpy.random import SeedSequence
 from calibrant._support.workers import Submit
 from calibrant.inference.paired_rows import MIN_CLUSTERS, check_clusters
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.serial_dependence import SerialDependence
 from calibrant.results.settings import Settings
+from calibrant.results.uncertainty import SerialDependence
 from calibrant.tables.rows import Rows
 
 S = TypeVar("S", bound="CountedRows")

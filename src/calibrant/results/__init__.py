@@ -27,9 +27,8 @@ _lazy = _LazyNames(
         "results.audit_conditions": "Condition",
         "results.comparison": "Comparison Difference",
         "results.evaluation": "Evaluation",
-        "results.serial_dependence": "SerialDependence",
         "results.settings": "AbsoluteMargin Settings",
-        "results.uncertainty": "Equivalence Estimate Interval MetricResult Null",
+        "results.uncertainty": "Equivalence Estimate Interval MetricResult Null SerialDependence",
         "results.verdict": "Deviation OmnibusTest TestResult Verdict",
     },
 )

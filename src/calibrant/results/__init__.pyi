@@ -22,7 +22,6 @@ from calibrant.results.audit_conditions import Condition as Condition
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
 from calibrant.results.evaluation import Evaluation as Evaluation
-from calibrant.results.serial_dependence import SerialDependence as SerialDependence
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence
@@ -30,6 +29,7 @@ from calibrant.results.uncertainty import Estimate as Estimate
 from calibrant.results.uncertainty import Interval as Interval
 from calibrant.results.uncertainty import MetricResult as MetricResult
 from calibrant.results.uncertainty import Null as Null
+from calibrant.results.uncertainty import SerialDependence as SerialDependence
 from calibrant.results.verdict import Deviation as Deviation
 from calibrant.results.verdict import OmnibusTest as OmnibusTest
 from calibrant.results.verdict import TestResult as TestResult

@@ -14,10 +14,9 @@ from calibrant._support.plain_data import finite, frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
 from calibrant.results import sentences
 from calibrant.results.details import Details
-from calibrant.results.serial_dependence import SerialDependence
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.text import GroupTable, ResultText, RowTable, n_rows, row_counts
-from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult
+from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult, SerialDependence
 from calibrant.results.verdict import MISCALIBRATED, Deviation, TestResult, Verdict
 
 if TYPE_CHECKING:
