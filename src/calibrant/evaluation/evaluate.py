@@ -209,7 +209,9 @@ def evaluate_rows(
     if n_resamples_by_default and sample.is_large:
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
     judge = kind.evaluation
-    whole = _evaluate_sample(judge, sample.whole, settings, seed, progress)
+    few = has_few_clusters(sample.whole)  # blocks of times, whose number follows from the data
+    whole = judge.evaluate(sample.whole.without_clusters() if few else sample.whole, settings, seed, progress)
+    whole = _without_inference(whole, sample.whole) if few else whole
     whole = replace(whole, serial_dependence=sample.serial_dependence)
     kind.complete(whole)
     of_groups = settings
@@ -219,7 +221,7 @@ def evaluate_rows(
     result = evaluate_groups(
         whole,
         sample.groups,
-        lambda part: _evaluate_sample(judge, part, of_groups, seed, False),
+        lambda part: _evaluate_group(judge, part, of_groups, seed),
         None if starter is None else lambda part, submit: starter(part, of_groups, seed, submit),
         name=sample.group_name,
         progress=progress,
@@ -229,14 +231,16 @@ def evaluate_rows(
     return result
 
 
-def _evaluate_sample(
-    judge: EvaluationModule, sample: Any, settings: Settings, seed: SeedSequence, progress: bool | None
-) -> Evaluation:
-    """Evaluate all rows or a group; those in too few clusters have estimates without tests and intervals."""
+def _evaluate_group(judge: EvaluationModule, sample: Any, settings: Settings, seed: SeedSequence) -> Evaluation:
+    """Evaluate a group; one with too few clusters has estimates without tests and intervals."""
     if not has_few_clusters(sample):
-        return judge.evaluate(sample, settings, seed, progress)
+        return judge.evaluate(sample, settings, seed, False)
+    return _without_inference(judge.evaluate(sample.without_clusters(), settings, seed, False), sample)
+
+
+def _without_inference(estimated: Evaluation, sample: Any) -> Evaluation:
+    """Return the estimates of rows in too few clusters."""
     text = f"There are {sample.n_clusters} clusters; tests need at least {MIN_CLUSTERS}."
-    estimated = judge.evaluate(sample.without_clusters(), settings, seed, progress)
     return estimated.without_inference(Note("few_clusters", 1, text), sample.n_clusters)
 
 
