@@ -205,3 +205,9 @@ def test_maps_are_checked():
     ):
         with pytest.raises(cb.InputError, match=words):
             maps.LogitCubic(**good | ends | bad)
+
+
+def test_scores_that_differ_by_less_than_a_knot_are_one():
+    tiny = np.nextafter(0.0, 1.0)
+    fitted = cb.LogitSpline(from_logits=True).fit([0.0, tiny], [1, 0])
+    assert fitted([0.0])[0] == fitted([tiny])[0] == pytest.approx(0.5)

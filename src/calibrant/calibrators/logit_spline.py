@@ -332,7 +332,8 @@ class _Basis:
         u = (z - middle) / scale
         knots = _choose_knots(u, n_knots)
         if knots.size < 3:
-            ends = np.array([u[0], u[-1]]) if u[0] < u[-1] else np.array([u[0] - 1, u[0] + 1])
+            are_apart = u[-1] - u[0] >= _LEAST_GAP
+            ends = np.array([u[0], u[-1]]) if are_apart else np.array([u[0] - 1, u[0] + 1])
             return cls(middle, scale, ends, None, np.empty((2, 0)), np.empty((2, 0)))
         splines = CubicSpline(knots, np.eye(knots.size), bc_type="natural")
         curvature, gap = splines(knots, 2), np.diff(knots)

@@ -1,6 +1,6 @@
 """Errors and warnings that Calibrant raises, to catch one of them by its class."""
 
-from calibrant._support.errors import MissingExtraError as _MissingExtraError
+from calibrant._support import errors as _errors
 from calibrant._support.lazy import LazyNames as _LazyNames
 
 _lazy = _LazyNames(
@@ -14,7 +14,7 @@ _lazy = _LazyNames(
         "monitor.recording": "BatchConflictError",
         "monitor.schema": "StoreError",
     },
-    needs=_MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy"),
+    needs=_errors.MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy"),
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
 __getattr__ = _lazy
