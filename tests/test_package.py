@@ -70,7 +70,7 @@ def test_a_name_that_moved_is_the_same_object_with_a_warning(package, old, new):
     value = cb
     for part in new.split("."):
         value = getattr(value, part)
-    text = rf"^{package}\.{old} moved to calibrant\.{new}; the old name will be removed in 1\.1\.$"
+    text = rf"^{package}\.{old} is deprecated: use calibrant\.{new}; the old name will be removed in 1\.1\.$"
     with pytest.warns(DeprecationWarning, match=text) as caught:
         assert getattr(import_module(package), old) is value
     with pytest.warns(DeprecationWarning, match=text) as imported:
@@ -84,7 +84,7 @@ def test_a_name_that_moved_is_the_same_object_with_a_warning(package, old, new):
 def test_every_name_that_scripts_use_is_there():
     pytest.importorskip("sklearn")
     names = [*FIXED.split(), *(name for name in cb.calibrators.__all__ if name in cb._lazy.moved)]
-    with pytest.warns(DeprecationWarning, match="moved to"):
+    with pytest.warns(DeprecationWarning, match="is deprecated: use"):
         assert all(hasattr(cb, name) for name in names)
 
 

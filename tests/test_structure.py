@@ -152,7 +152,8 @@ def _kinds_of(parts: list[ast.expr]) -> list[ast.Constant]:
 
 def generic_modules() -> list[Path]:
     """Return the modules outside of the folders of kinds."""
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if PACKAGE / "kinds" not in path.parents]
+    homes = {PACKAGE / "kinds" / kind for kind in base.KINDS}
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if not homes & {*path.parents}]
 
 
 def python(code: str) -> str:
@@ -199,7 +200,9 @@ def test_the_folder_of_each_kind_has_the_modules_of_the_protocol():
 
 def test_the_modules_of_each_kind_are_type_checked():
     text = (PACKAGE.parents[1] / "tests" / "typing" / "kinds.py").read_text(encoding="utf-8")
-    modules = {kind.name: [*base.MODULES, *(["windows"] if kind.is_monitored else [])] for kind in base.KINDS.values()}
+    modules = {
+        kind.name: [*base.MODULES, *(["windows"] if kind.optional("windows") else [])] for kind in base.KINDS.values()
+    }
     used = [f"{kind}_{module}" for kind, names in modules.items() for module in names]
     missing = [name for name in used if text.count(name) < 2]  # imported, and listed
     assert missing == []
@@ -212,7 +215,8 @@ def test_the_package_root_holds_three_modules():
 def test_modules_have_unique_names():
     places = defaultdict(list)
     for path in generic_modules():
-        if path.stem != "__init__" and path.parent.name != "cli":  # a command is named after its function
+        # Commands are named after functions, and what kinds share after the modules of the kinds.
+        if path.stem != "__init__" and path.parent.name not in ("cli", "kinds"):
             places[path.stem].append(path.relative_to(PACKAGE).as_posix())
     repeated = {name: paths for name, paths in places.items() if len(paths) > 1}
     assert not {name: paths for name, paths in repeated.items() if name not in REPEATED_MODULES}

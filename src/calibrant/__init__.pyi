@@ -55,6 +55,7 @@ from calibrant.forecasts.distributions import Gaussian as Gaussian
 from calibrant.forecasts.distributions import Quantiles as Quantiles
 from calibrant.forecasts.distributions import Samples as Samples
 from calibrant.forecasts.predictions import Labels as Labels
+from calibrant.forecasts.predictions import Ordinal as Ordinal
 from calibrant.forecasts.predictions import Point as Point
 from calibrant.inference import detectable as _detectable
 from calibrant.inference import ecce_test as _ecce_test
@@ -68,7 +69,6 @@ from calibrant.ingest.frames import from_frame as from_frame
 from calibrant.ingest.frames import tables_from_frame as _tables_from_frame
 from calibrant.ingest.queries import from_query as from_query
 from calibrant.ingest.queries import tables_from_query as _tables_from_query
-from calibrant.kinds.ordinal.forecast import Ordinal as Ordinal
 from calibrant.metrics import ACE as _ACE
 from calibrant.metrics import ECC as _ECC
 from calibrant.metrics import MCE as _MCE

@@ -99,7 +99,10 @@ RENAMED = {
 
 @pytest.mark.parametrize("name", RENAMED)
 def test_a_renamed_option_works_with_a_warning(name):
-    call, text = RENAMED[name], rf"^labels= of {name}\(\) moved to classes=; the old name will be removed in 1\.1\.$"
+    call, text = (
+        RENAMED[name],
+        rf"^labels= of {name}\(\) is deprecated: use classes=; the old name will be removed in 1\.1\.$",
+    )
     with pytest.warns(DeprecationWarning, match=text) as caught:
         assert call(labels=["a", "b"]) == call(classes=["a", "b"])
     assert [warning.filename for warning in caught] == [__file__]

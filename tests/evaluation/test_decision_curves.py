@@ -252,5 +252,7 @@ def test_a_model_may_be_called_treat_all():
 
 def test_the_event_rate_has_its_old_name_with_a_warning():
     curve = decision_curve([0, 1, 0, 1] * 25, {"a": [0.2, 0.7, 0.4, 0.6] * 25})
-    with pytest.warns(DeprecationWarning, match=r"^DecisionCurve\.prevalence moved to DecisionCurve\.event_rate;"):
+    with pytest.warns(
+        DeprecationWarning, match=r"^DecisionCurve\.prevalence is deprecated: use DecisionCurve\.event_rate;"
+    ):
         assert curve.prevalence == curve.event_rate == 0.5

@@ -69,7 +69,7 @@ class NumberSample(Sample):
 
 
 def test_a_kind_joins_inference_by_its_module_with_a_sample(monkeypatch):
-    monkeypatch.setitem(base.KINDS, "number", SimpleNamespace(is_resampled=True, read_sample=NumberSample.read))
+    monkeypatch.setitem(base.KINDS, "number", SimpleNamespace(optional={"sample.read": NumberSample.read}.get))
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)
     y = x + rng.normal(size=400)

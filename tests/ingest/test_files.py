@@ -610,7 +610,7 @@ def test_deprecated_functions_of_groups_warn_and_count_by_model_and_group(tmp_pa
         (cb.tables_from_frame, cb.from_frame, (frame,)),
         (cb.tables_from_query, cb.from_query, (connection, f"SELECT * FROM '{tmp_path}/a.parquet'")),
     ):
-        text = rf"^calibrant\.{old.__name__} moved to calibrant\.{new.__name__}\(by=\.\.\.\); the old name will be"
+        text = rf"^calibrant\.{old.__name__} is deprecated: use calibrant\.{new.__name__}\(by=\.\.\.\); the old"
         for options in ({"p": "p"}, {"p": ["p"], "by": "g"}):
             with pytest.warns(DeprecationWarning, match=text) as caught:
                 tables = old(*place, y="y", **options)
@@ -625,7 +625,7 @@ def test_memory_is_given_in_bytes_or_as_text(tmp_path):
     expected = cb.scan(path, y="y", p="p", frequency="w")
     assert cb.scan(path, y="y", p="p", frequency="w", max_memory=10**9) == expected
     assert cb.scan(path, y="y", p="p", frequency="w", max_memory="1GB") == expected
-    with pytest.warns(DeprecationWarning, match=r"^memory_limit= of scan\(\) moved to max_memory="):
+    with pytest.warns(DeprecationWarning, match=r"^memory_limit= of scan\(\) is deprecated: use max_memory="):
         assert cb.scan(path, y="y", p="p", frequency="w", memory_limit="1GB") == expected
     with pytest.raises(InputError, match="may take .* 10,000 bytes are allowed|are allowed"):
         cb.scan(path, y="y", p="p", frequency="w", max_memory="10kB")

@@ -16,8 +16,8 @@ import calibrant as cb
 from calibrant.kinds import base
 
 KINDS = tuple(base.KINDS)
-AUDITED = tuple(name for name, kind in base.KINDS.items() if hasattr(kind.audit, "AUDIT"))
-MONITORED = tuple(name for name, kind in base.KINDS.items() if kind.is_monitored)
+AUDITED = tuple(name for name, kind in base.KINDS.items() if kind.optional("audit.AUDIT"))
+MONITORED = tuple(name for name, kind in base.KINDS.items() if kind.optional("windows"))
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 

@@ -250,7 +250,7 @@ def test_user_defined_partitions():
 def test_bins_of_equal_size_have_their_old_name_with_a_warning():
     for old in (lambda: cb.Quantile, lambda: cb.bins.Quantile):
         with pytest.warns(
-            DeprecationWarning, match=r"Quantile moved to calibrant\.bins\.EqualSize; the old name will be"
+            DeprecationWarning, match=r"Quantile is deprecated: use calibrant\.bins\.EqualSize; the old name will be"
         ):
             assert old() is EqualSize
     with pytest.raises(AttributeError, match=r"module 'calibrant\.bins' has no attribute 'Quantiles'"):

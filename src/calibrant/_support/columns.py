@@ -310,7 +310,7 @@ def finite(column: ColumnData) -> ColumnData:
 def times(column: ColumnData) -> ColumnData:
     """Return the column as numbers in time order: numbers as they are, times and ISO 8601 text in microseconds.
 
-    Times without a zone are UTC. Infinite numbers, and numbers beside times, are an error.
+    Times without a zone are UTC. Infinite numbers, and numbers mixed with times, are an error.
     """
     values = column.values
     if values.dtype.kind in "iuf":

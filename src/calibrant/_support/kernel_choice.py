@@ -43,7 +43,7 @@ def describe_kernel() -> str:
 def warn_of_failed_build() -> None:
     """Warn if the compiled kernel is missing where it could be built and the reference kernel was not asked for.
 
-    A machine without a compiler gets no warning: the reference kernel is what its installation promised.
+    A machine without a compiler gets no warning: that installation is documented to use the reference kernel.
     """
     compiler = None if _is_built() or os.environ.get("CALIBRANT_KERNEL") else _compiler()
     if compiler is not None:

@@ -126,7 +126,7 @@ def _by_name(modules: Mapping[str, str]) -> dict[str, str]:
 
 def warn_moved(old: str, new: str, *, stacklevel: int = 2) -> None:
     """Warn that a public name is deprecated; `stacklevel` counts from the function that calls this one."""
-    text = f"{old} moved to {new}; the old name will be removed in 1.1."
+    text = f"{old} is deprecated: use {new}; the old name will be removed in 1.1."
     warnings.warn(text, DeprecationWarning, stacklevel=stacklevel + 1)
 
 

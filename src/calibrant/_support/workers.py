@@ -23,7 +23,7 @@ S = TypeVar("S")
 # Begins a call in another thread; returns the function that waits for its result.
 Submit: TypeAlias = Callable[[Callable[[], Any]], Callable[[], Any]]
 
-# Rows from which threads are worth their price: where much of the work is done by Python, which runs one thread at a
+# Rows from which threads pay off: where much of the work is done by Python, which runs one thread at a
 # time, by the kernel alone, or by the kernel in one pass over memory.
 Work: TypeAlias = Literal["Python", "kernel", "memory"]
 _FEWEST_ROWS: Mapping[Work, float] = {"Python": 100_000, "kernel": 10_000, "memory": 2**21}

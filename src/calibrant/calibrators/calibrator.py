@@ -29,7 +29,7 @@ class Calibrator(BaseEstimator):  # type: ignore[misc]
     map_kinds: ClassVar[tuple[str, ...]] = ()  # that a fit can give
     is_increasing: ClassVar[bool] = False  # whether higher numbers never get lower values
     gives_probabilities: ClassVar[bool] = False
-    saved_attributes: ClassVar[tuple[str, ...]] = ()  # numbers beside the map that go into files
+    saved_attributes: ClassVar[tuple[str, ...]] = ()  # numbers besides the map that go into files
     # `AutoCalibrator` leaves out calibrators whose fit needs more than rows, such as a cost. For several classes it
     # tries those of one score that suit one class against the rest.
     needs_settings: ClassVar[bool] = False
@@ -187,7 +187,7 @@ def need_target(y: Any, owner: str, hint: str = "") -> None:
 
 
 def refuse_beside_table(table: Any, *columns: Any) -> None:
-    """Refuse outcomes and weights beside a table, which holds both."""
+    """Refuse outcomes and weights in addition to a table, which holds both."""
     if any(column is not None for column in columns):
         text = (
             f"y and sample_weight must not be given together with a {type(table).__name__}, which holds both; got them."

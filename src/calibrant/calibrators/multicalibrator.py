@@ -190,7 +190,7 @@ class Multicalibrator(ModelOnFeatures):
     estimator : classifier or None, default=None
         A classifier of two classes with `predict_proba`, whose scores are calibrated: out of fold in the fit, or as
         they are if it is wrapped in ``sklearn.frozen.FrozenEstimator``. None: scores are passed to `fit` and to
-        `predict_proba` beside the features.
+        `predict_proba` in addition to the features.
     features : sequence of column names, optional
         Columns of X that define the subgroups; positions if X is an array. By default all.
     backend : {"auto", "sklearn", "lightgbm"}

@@ -225,7 +225,7 @@ class _OfScoreMaps(ProbabilityMap):
 
     calibrator: ScoreMap | str | None
     calibrators_: list[ScoreMap]
-    map_field: ClassVar[str] = ""  # of the file: what determines the map beside the calibrators, if anything does
+    map_field: ClassVar[str] = ""  # of the file: what determines the map besides the calibrators, if anything does
 
     @property
     def _score_map(self) -> ScoreMap:

@@ -42,7 +42,7 @@ def compare(
     """Compare the calibration of several models on the same rows.
 
     =============  =====================================================  =============================================
-    kind           difference that decides                                differences beside it
+    kind           difference that decides                                further differences
     =============  =====================================================  =============================================
     binary         squared log-odds errors; absolute and squared gaps     Brier score, log loss, other metrics
                    must confirm it
@@ -96,8 +96,8 @@ def compare(
 
     Binary: errors are those of bins of equal information of each model. Mean absolute and mean squared gaps of the
     probabilities over the same bins must differ significantly in the same direction; the p-value is the largest of the
-    three. So it does not matter on which of these scales two models are equally miscalibrated. Where the information of
-    a model is below 20 (with importance weights 100), no difference is shown.
+    three. The result therefore does not depend on the scale on which two models are equally miscalibrated. Where the
+    information of a model is below 20 (with importance weights 100), no difference is shown.
 
     Multiclass: log-odds errors and squared gaps over the bins of all classes must differ significantly in the same
     direction; the p-value is the larger one. No difference is shown if the squared gaps of the highest probability (the
@@ -118,7 +118,7 @@ def compare(
     CRPS is compared if it is defined in the same way for all models; otherwise the mean pinball loss over the common
     levels.
 
-    Beside the difference that decides stand proper scores or losses, with paired t tests. Where the better calibrated
+    Proper scores or losses are compared too, by paired t tests. Where the better calibrated
     model has the worse score, the output states it. With `time` the paired test is that of Diebold and Mariano (1995)
     for sums of blocks of times, by Student's distribution with one degree of freedom less than there are blocks; few
     blocks then have the right critical values (Bester, Conley and Hansen 2011).
@@ -155,8 +155,9 @@ def compare(
     def evaluate_model(y: Any, forecast: Any, **reading: Any) -> Evaluation:
         return evaluate_rows(kind, y, forecast, settings, seed, progress, n_resamples is None, **reading)
 
-    if hasattr(kind.differences, "compare"):
-        found: Comparison = kind.differences.compare(
+    compare_by_itself = kind.optional("differences.compare")
+    if compare_by_itself is not None:
+        found: Comparison = compare_by_itself(
             y_true, named, settings, seed, cluster=cluster, progress=progress, **options
         )
         return found

@@ -15,7 +15,7 @@ from calibrant._support.workers import Submit, map_groups
 from calibrant.evaluation.settings_checks import check_settings, time_option
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.kinds.base import FEWER_RESAMPLES, EvaluationModule, Kind, forecast_kind, kind_of
+from calibrant.kinds.base import FEWER_RESAMPLES, Kind, forecast_kind, kind_of
 from calibrant.kinds.sample import GroupedSample, S, has_few_clusters
 from calibrant.metrics.bins import MeanBins
 from calibrant.metrics.costs import Cost
@@ -208,34 +208,39 @@ def evaluate_rows(
     sample: GroupedSample[Any] = kind.sample.read_groups(y_true, forecast, **reading)
     if n_resamples_by_default and sample.is_large:
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
-    judge = kind.evaluation
-    few = has_few_clusters(sample.whole)  # blocks of times, whose number follows from the data
-    whole = judge.evaluate(sample.whole.without_clusters() if few else sample.whole, settings, seed, progress)
-    whole = _without_inference(whole, sample.whole) if few else whole
-    whole = replace(whole, serial_dependence=sample.serial_dependence)
-    kind.complete(whole)
-    of_groups = settings
+    evaluate_sample = kind.evaluation.evaluate
+    whole = evaluate_sample(_testable(sample.whole), settings, seed, progress)
+    whole = replace(_tested(whole, sample.whole), serial_dependence=sample.serial_dependence)
+    complete = kind.optional("evaluation.complete")
+    if complete is not None:
+        complete(whole)
+    group_settings = settings
     if not (kind.defaults.DEFAULTS.resamples_groups or settings.metrics):
-        of_groups = replace(settings, n_resamples=0)
-    starter = kind.starter(sample.whole)
+        group_settings = replace(settings, n_resamples=0)
+    make_starter = kind.optional("evaluation.starter")
+    starter = None if make_starter is None else make_starter(sample.whole)
     result = evaluate_groups(
         whole,
         sample.groups,
-        lambda part: _evaluate_group(judge, part, of_groups, seed),
-        None if starter is None else lambda part, submit: starter(part, of_groups, seed, submit),
+        lambda group: _tested(evaluate_sample(_testable(group), group_settings, seed, False), group),
+        None if starter is None else lambda group, submit: starter(group, group_settings, seed, submit),
         name=sample.group_name,
         progress=progress,
     )
-    for group in result.groups.values() if len(result.groups) <= _MOST_COMPLETE_GROUPS else ():
-        kind.complete(group)
+    if complete is not None and len(result.groups) <= _MOST_COMPLETE_GROUPS:
+        for group in result.groups.values():
+            complete(group)
     return result
 
 
-def _evaluate_group(judge: EvaluationModule, sample: Any, settings: Settings, seed: SeedSequence) -> Evaluation:
-    """Evaluate a group; one with too few clusters has estimates without tests and intervals."""
-    if not has_few_clusters(sample):
-        return judge.evaluate(sample, settings, seed, False)
-    return _without_inference(judge.evaluate(sample.without_clusters(), settings, seed, False), sample)
+def _testable(sample: Any) -> Any:
+    """Return the sample, without its clusters (or blocks of times) if they are too few for tests."""
+    return sample.without_clusters() if has_few_clusters(sample) else sample
+
+
+def _tested(result: Evaluation, sample: Any) -> Evaluation:
+    """Return the evaluation of a sample, without tests and intervals if its clusters are too few for them."""
+    return _without_inference(result, sample) if has_few_clusters(sample) else result
 
 
 def _without_inference(estimated: Evaluation, sample: Any) -> Evaluation:

@@ -302,9 +302,11 @@ def read_sample(
 ) -> Sample:
     """Read the rows for a metric, as the kind of forecast that it measures requires."""
     kind = declared(metric, "kind")
-    if kind in KINDS and KINDS[kind].is_resampled:
-        return KINDS[kind].read_sample(y_true, forecast, cluster, options)
-    known = ", ".join(name for name, each in KINDS.items() if each.is_resampled)
+    read = KINDS[kind].optional("sample.read") if kind in KINDS else None
+    if read is not None:
+        sample: Sample = read(y_true, forecast, cluster, options)
+        return sample
+    known = ", ".join(name for name, each in KINDS.items() if each.optional("sample.read"))
     raise InputError(
         f"metric must measure a kind of forecast that can be resampled ({known}); got {metric.name}, whose kind is "
         f"{kind!r}.",

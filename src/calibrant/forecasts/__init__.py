@@ -7,10 +7,9 @@ _lazy = _LazyNames(
     {
         "forecasts.distributions": "Frozen Gaussian Quantiles Samples",
         "forecasts.forecast_table": "ForecastTable",
-        "forecasts.predictions": "Labels Point",
+        "forecasts.predictions": "Labels Ordinal Point",
         "forecasts.protocol": "Forecast",
         "forecasts.transformed": "Stretched Warped",
-        "kinds.ordinal.forecast": "Ordinal",
     },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)

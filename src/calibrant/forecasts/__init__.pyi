@@ -4,8 +4,8 @@ from calibrant.forecasts.distributions import Quantiles as Quantiles
 from calibrant.forecasts.distributions import Samples as Samples
 from calibrant.forecasts.forecast_table import ForecastTable as ForecastTable
 from calibrant.forecasts.predictions import Labels as Labels
+from calibrant.forecasts.predictions import Ordinal as Ordinal
 from calibrant.forecasts.predictions import Point as Point
 from calibrant.forecasts.protocol import Forecast as Forecast
 from calibrant.forecasts.transformed import Stretched as Stretched
 from calibrant.forecasts.transformed import Warped as Warped
-from calibrant.kinds.ordinal.forecast import Ordinal as Ordinal

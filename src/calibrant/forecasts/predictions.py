@@ -1,4 +1,4 @@
-"""`Point` and `Labels`: predicted means and predicted classes, for `calibrant.evaluate`."""
+"""`Point`, `Labels` and `Ordinal`: predicted means, classes, and probabilities of ordered classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,4 +83,47 @@ class Labels:
         return Labels(select_rows(self.y_pred, rows), self.classes)
 
     # Rows are selected, not iterated: NumPy would read the predictions as a nested sequence.
+    __iter__: ClassVar[None] = None
+
+
+@dataclass(frozen=True, eq=False)
+class Ordinal:
+    """Probabilities of ordered classes, which are calibrated if all cumulative probabilities are.
+
+    Parameters
+    ----------
+    proba : array of shape (n, K), or frame
+        Probability of each class; rows sum to 1.
+    classes : sequence, optional
+        The class of each column, from the lowest to the highest; by default the names of a frame's columns, else 0 to
+        K - 1.
+
+    See Also
+    --------
+    Labels, Point, evaluate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> proba = np.tile([[0.5, 0.3, 0.2]], (4, 1))
+    >>> cb.evaluate(["low", "mid", "low", "high"], cb.Ordinal(proba, classes=["low", "mid", "high"])).kind
+    'ordinal'
+    """
+
+    __repr__ = short_repr
+
+    proba: Any
+    classes: Sequence[Any] | None = None
+
+    kind: ClassVar[str] = "ordinal"
+
+    def __len__(self) -> int:
+        return len(self.proba)
+
+    def __getitem__(self, rows: Any) -> "Ordinal":
+        """Return the forecasts of some of the rows: one position, a slice, a mask, or several positions."""
+        return Ordinal(select_rows(self.proba, rows), self.classes)
+
+    # Rows are selected, not iterated: NumPy would read the forecasts as a nested sequence.
     __iter__: ClassVar[None] = None

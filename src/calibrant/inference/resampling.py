@@ -56,7 +56,7 @@ class Sample(Protocol):
     table : table
         Argument of ``metric.value``, with `size` and `notes`.
     is_drawn_by_kernel : bool
-        Whether the kernel does most of the work, so that threads are worth their price for fewer rows.
+        Whether the kernel does most of the work, so that threads pay off for fewer rows.
     """
 
     table: Any

@@ -24,7 +24,7 @@ _REACHES_PER_BLOCK = 6.0
 # Standard errors above which an autocorrelation of sums over several times counts.
 _SIGNIFICANT = 2.5
 _FEWEST_SUMS = 20
-_LARGEST = 0.97  # autocorrelation; of larger ones the reach is hardly known
+_LARGEST = 0.97  # autocorrelation; for larger values the reach is estimated poorly
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def in_time_blocks(
     times, place = np.unique(used.time.values, return_inverse=True)
     weight = np.ones(len(used)) if used.size is None else used.size.astype(np.float64)
     found = _dependence(times.size, place, weight, errors(used))
-    # Rows that are not used get a block too, so that they are counted as what they are.
+    # Rows that are not used get a block too, so that they are counted as dropped rows.
     rank = np.clip(np.searchsorted(times, rows.time.values, side="right") - 1, 0, None)
     block = rank * found.n_blocks // found.n_times
     cluster = ColumnData("time", block, rows.time.missing, rows.time.notes)

@@ -13,10 +13,7 @@ from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.design import Design
 from calibrant.inference.levels import calibration_in_the_large
 from calibrant.inference.paired_rows import MIN_CLUSTERS, PairedRows
-from calibrant.inference.regression.point_components import mean_component
-from calibrant.kinds.point.metrics import estimate_metrics
 from calibrant.results.audit import ResidualTerms
-from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, add_tables, count_checked
 
@@ -47,11 +44,6 @@ def bernoulli_terms(score: Floats, residual: Floats) -> tuple[Floats, Floats]:
     return variance, variance
 
 
-def squared_terms(prediction: Floats, residual: Floats) -> tuple[Floats, Floats]:
-    """Return the squared residuals of numbers as their variance, and their change by a shift of the prediction."""
-    return residual**2, np.ones(prediction.size)
-
-
 def assess_probabilities(rows: Rows, places: Iterable[Ints], level: float, skewness: float) -> SegmentTest:
     """Test calibration in the large of the rows at these places."""
     if rows.cluster is None:
@@ -59,15 +51,6 @@ def assess_probabilities(rows: Rows, places: Iterable[Ints], level: float, skewn
         return SegmentTest() if table is None else _test_scores(Design(table), level)
     every = list(places)
     return _test_clusters(rows.part(np.concatenate(every)), level) if every else SegmentTest()
-
-
-def assess_numbers(rows: Rows, places: Iterable[Ints], level: float, skewness: float) -> SegmentTest:
-    """Test the mean error, prediction less outcome, of the rows at these places.
-
-    Skewed errors that cannot be tested have the p-value 1; `skewness` is that of all rows.
-    """
-    every = list(places)
-    return _test_numbers(rows.part(np.concatenate(every)), level, skewness) if every else SegmentTest()
 
 
 def without_classes(forecast: Any, classes: Sequence[Any] | None) -> tuple[Any, Sequence[Any]]:
@@ -152,18 +135,3 @@ def _test_scores(design: Design, level: float) -> SegmentTest:
     estimates = calibration_in_the_large(design, level)
     error = (estimates[0].value, estimates[0].low, estimates[0].high) if estimates else (math.nan,) * 3
     return SegmentTest(predicted, observed, *error, in_the_large_test(design).pvalue)
-
-
-def _test_numbers(rows: Rows, level: float, skewness: float) -> SegmentTest:
-    """Test the mean error, prediction less outcome; skewed errors that cannot be tested have the p-value 1.
-
-    `skewness` is that of all rows.
-    """
-    table, cluster = MeanTable.from_rows(rows), rows.cluster_codes
-    estimate = next(estimate_metrics(table, cluster, level, True))
-    pvalue = mean_component(table, cluster, estimate, skewness)[0].pvalue
-    few = cluster is not None and int(cluster.max()) + 1 < MIN_CLUSTERS
-    limits = (math.nan, math.nan) if few else (estimate.low, estimate.high)
-    known = not (few or math.isnan(pvalue))
-    means = table.mean_prediction, table.mean_outcome
-    return SegmentTest(*means, estimate.value, *limits, pvalue if known else 1.0)

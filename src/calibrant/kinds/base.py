@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 if TYPE_CHECKING:
     from numpy.random import SeedSequence
 
-    from calibrant.inference.resampling import Sample
     from calibrant.kinds.columns import ForecastColumns
     from calibrant.kinds.figures import Figures
-    from calibrant.kinds.sample import GroupedSample, Starter
+    from calibrant.kinds.sample import GroupedSample
     from calibrant.kinds.windows import Windows
     from calibrant.kinds.words import Words
     from calibrant.metrics.metric import Metric
@@ -46,10 +45,7 @@ class DefaultsModule(Protocol):
 
 
 class SampleModule(Protocol):
-    """``sample``: how rows are read, counted and resampled.
-
-    Where metrics of the kind can be resampled, it also has ``read``, which `Kind.read_sample` calls.
-    """
+    """``sample``: how rows are read, counted and resampled."""
 
     @property
     def read_groups(self) -> "Callable[..., GroupedSample[Any]]":
@@ -57,11 +53,7 @@ class SampleModule(Protocol):
 
 
 class EvaluationModule(Protocol):
-    """``evaluation``: the evaluation of one sample.
-
-    Two functions are optional, where groups are many and details are costly: ``starter(whole)`` returns the function
-    that begins the evaluation of a group in other threads, or None; ``complete(evaluation)`` computes details ahead.
-    """
+    """``evaluation``: the evaluation of one sample."""
 
     def evaluate(
         self, sample: Any, settings: "Settings", seed: "SeedSequence", progress: bool | None, /
@@ -157,41 +149,18 @@ class Kind:
         return cast(ColumnsModule, self._module("columns"))
 
     @property
-    def audit(self) -> Any:
-        """How forecasts are audited: ``AUDIT`` (`kinds.audit.AuditedForecasts`), or why not: ``NOT_AUDITED``."""
-        return self._module("audit")
-
-    @property
     def windows(self) -> "Windows":
         """How the rows of a time window are counted and judged, if this kind can be monitored."""
         return cast("Windows", self._module("windows"))
 
-    @property
-    def is_monitored(self) -> bool:
-        """Whether forecasts of this kind can be monitored."""
-        return find_spec(f"calibrant.kinds.{self.name}.windows") is not None
-
-    @property
-    def is_resampled(self) -> bool:
-        """Whether metrics of this kind can be resampled."""
-        return hasattr(self.sample, "read")
-
-    def read_sample(self, y_true: Any, forecast: Any, cluster: Any, options: Mapping[str, Any]) -> "Sample":
-        """Read the rows for one metric."""
-        read: Callable[..., Sample] = getattr(self.sample, "read")  # noqa: B009  (the protocol does not require it)
-        return read(y_true, forecast, cluster, options)
-
-    @property
-    def starter(self) -> "Callable[[Any], Starter[Any] | None]":
-        """From all rows to the function that begins the evaluation of a group in other threads, where there is one."""
-        start: Callable[[Any], Starter[Any] | None] = getattr(self.evaluation, "starter", lambda whole: None)
-        return start
-
-    @property
-    def complete(self) -> "Callable[[Evaluation], None]":
-        """Computes the details of an evaluation ahead, where the kind computes them on demand."""
-        ahead: Callable[[Evaluation], None] = getattr(self.evaluation, "complete", lambda evaluation: None)
-        return ahead
+    def optional(self, name: str) -> Any:
+        """Return a part that kinds may leave out, by its name in `OPTIONAL`; None if this kind leaves it out."""
+        module, _, member = name.partition(".")
+        assert name in OPTIONAL, name
+        if find_spec(f"calibrant.kinds.{self.name}.{module}") is None:
+            return None
+        found = self._module(module)
+        return getattr(found, member, None) if member else found
 
 
 # The modules that each folder has, with their protocols; ``windows`` is that of kinds that can be monitored.
@@ -203,6 +172,18 @@ MODULES: Mapping[str, type] = {
     "words": WordsModule,
     "figures": FiguresModule,
     "columns": ColumnsModule,
+}
+
+# Modules, or members of modules, that a kind may leave out.
+OPTIONAL: Mapping[str, str] = {
+    "sample.read": "reads the rows for one metric, where metrics of the kind can be resampled",
+    "evaluation.starter": "from all rows to the function that begins the evaluation of a group in threads, or None",
+    "evaluation.complete": "computes the details of an evaluation ahead, where they are computed on demand",
+    "differences.MODELS": "how two models are compared (`kinds.differences.ModelForecasts`)",
+    "differences.compare": "compares models in place of `MODELS`",
+    "audit.AUDIT": "how forecasts are audited (`kinds.audit.AuditedForecasts`)",
+    "audit.NOT_AUDITED": "why forecasts cannot be audited",
+    "windows": "how the rows of a time window are counted and judged, where the kind can be monitored",
 }
 
 

@@ -159,7 +159,7 @@ def compare_models(
     cluster: Column | None,
     **reading: Any,
 ) -> Comparison:
-    """Compare models on the same rows: their deviations decide, and the losses of their rows stand beside.
+    """Compare models on the same rows: their deviations decide, and and compare their losses per row.
 
     `kind` is the module `differences` of their kind, with ``MODELS`` and ``TERMS``. `evaluate` evaluates one model,
     given outcomes, forecast and the options for reading rows.

@@ -61,7 +61,7 @@ class Figures(ABC):
         """Return the figure of the first screen of a report."""
 
     def further(self, e: Evaluation) -> dict[str, list[Drawing]]:
-        """Return the further figures of a report: those beside the "reasons" for the verdict, and beside the "bins"."""
+        """Return the further figures of a report: all but those of the "reasons" for the verdict and of the "bins"."""
         return {}
 
     def all_models(self, models: Mapping[str, Evaluation]) -> Drawing | None:

@@ -72,7 +72,7 @@ class FileRows:
         )
 
     def complete(self, *models: Model) -> Bools:
-        """Return the mask of rows in which no value is missing but those of groups and of other models' forecasts."""
+        """Return the mask of rows without a missing value, apart from groups and forecasts of other models."""
         unused = {*self.by, *self.forecast_names}.difference(*(model.columns for model in models))
         columns = [self.y, *(column for name, column in self.columns.items() if name not in unused)]
         kept: Bools = ~np.logical_or.reduce([column.mask for column in columns])
@@ -112,7 +112,7 @@ class FileRows:
         return {name: self._role(name) for name in ("sample_weight", "frequency")}
 
     def arguments(self, model: Model) -> dict[str, Any]:
-        """Return the arguments of `evaluate` and `compare` beside outcomes and forecasts."""
+        """Return the arguments of `evaluate` and `compare` other than outcomes and forecasts."""
         given = {name: self._role(name) for name in self.roles}
         groups = {"by": {name: self.columns[name].values for name in self.by}} if self.by else {}
         return {**given, **groups, "missing": self.missing, **self.form.arguments(model)}

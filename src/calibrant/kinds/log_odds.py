@@ -215,7 +215,7 @@ class LogOddsDetails(Details):
         error over fine bins, if only this one is beyond the margin (else 0), and the number of clusters.
     """
 
-    # What the error is averaged over beside bins, and the scores that an outcome may contradict.
+    # What the error is averaged over besides bins, and the scores that an outcome may contradict.
     average_over: ClassVar[str] = ""
     certain_scores: ClassVar[str] = "0 or 1"
     coefficient_format: ClassVar[str] = ".4g"

@@ -53,7 +53,7 @@ class Windows(Protocol):
     Attributes
     ----------
     SETTINGS : tuple of str
-        The settings of a monitored model that this kind has beside those of all kinds.
+        The settings of a monitored model that this kind has in addition to those of all kinds.
     FORECASTS : str
         What a forecast is called, in the plural.
     EXAMPLE : str

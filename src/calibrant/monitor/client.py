@@ -541,7 +541,7 @@ def _times(times: Any) -> Any:
 def _request_columns(y: Any, p: Any, pos_label: object) -> dict[str, list[Any]]:
     """Return outcomes and forecasts for JSON; an error for forecasts that cannot be sent."""
     kind = kind_of(forecast_kind(y, p))
-    if hasattr(type(p), "columns") or not (kind.is_monitored and hasattr(kind.windows, "request_columns")):
+    if hasattr(type(p), "columns") or not (kind.optional("windows") and hasattr(kind.windows, "request_columns")):
         raise InputError(
             Argument("p") + f" must be scores, or an array of class probabilities; got {type(p).__name__}.",
             hint="A service takes no predictive distributions and no frames: pass an array whose columns are in the "

@@ -24,7 +24,7 @@ from calibrant.monitor.time_windows import WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
 _LEAST_ALPHA = 1e-12
-MONITORED_KINDS = tuple(name for name, kind in KINDS.items() if kind.is_monitored)
+MONITORED_KINDS = tuple(name for name, kind in KINDS.items() if kind.optional("windows"))
 
 
 class SettingsConflictError(InputError):

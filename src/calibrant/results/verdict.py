@@ -1,4 +1,4 @@
-"""`Verdict`: what the omnibus test and the size of the deviation say together, for every kind of forecast."""
+"""`Verdict`: the conclusion from the omnibus test and the size of the deviation, for every kind of forecast."""
 
 import math
 from collections.abc import Iterator, Mapping

@@ -45,7 +45,7 @@ def test_a_planted_segment_is_found_for_each_kind(kind):
     assert "region = 'south'" in best.rule
     assert "age >= 6" in best.rule
     assert best.direction == ("overestimates" if kind == "multiclass" else "underestimates")
-    error = kind_of(kind).audit.AUDIT.terms.error
+    error = kind_of(kind).optional("audit.AUDIT").terms.error
     assert list(found.to_frame())[:7] == ["rule", "n_rows", "predicted", "observed", error, "low", "high"]
     assert found.to_dict()["segments"][0][error] == best.error
     assert best.low < best.error < best.high
@@ -124,7 +124,7 @@ def test_forecasts_without_residuals_are_refused(kind):
     kinds = " or ".join(map(repr, AUDITED))
     with pytest.raises(cb.InputError, match=f"forecast must be of kind {kinds}; got the kind '{kind}'") as caught:
         cb.audit(y, make(right), {"x": np.arange(100)})
-    assert kind_of(kind).audit.NOT_AUDITED in str(caught.value)
+    assert kind_of(kind).optional("audit.NOT_AUDITED") in str(caught.value)
 
 
 def test_several_models_are_refused():

@@ -244,7 +244,7 @@ def test_the_deprecated_function_of_files_warns(rows, tmp_path):
     rows.to_parquet(path)
     options = {"y": "event", "features": ["region"], "n_resamples": 0}
     with pytest.warns(
-        DeprecationWarning, match=r"^calibrant\.inference\.audit_scan moved to calibrant\.audit;"
+        DeprecationWarning, match=r"^calibrant\.inference\.audit_scan is deprecated: use calibrant\.audit;"
     ) as caught:
         found = cb.inference.audit_scan(path, p="score", **options)
     assert caught[0].filename == __file__

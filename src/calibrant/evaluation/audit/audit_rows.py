@@ -24,9 +24,9 @@ _SPLIT = 2**16  # units that are divided into halves at once
 def audited_kind(name: str) -> Kind:
     """Return a kind of forecast that has residuals; others are an error."""
     kind = kind_of(name)
-    hint = getattr(kind.audit, "NOT_AUDITED", None)
+    hint = kind.optional("audit.NOT_AUDITED")
     if hint is not None:
-        kinds = " or ".join(repr(name) for name, each in KINDS.items() if hasattr(each.audit, "AUDIT"))
+        kinds = " or ".join(repr(name) for name, each in KINDS.items() if each.optional("audit.AUDIT"))
         raise InputError(Argument("forecast") + f" must be of kind {kinds}; got the kind {name!r}.", hint=hint)
     return kind
 
@@ -34,7 +34,7 @@ def audited_kind(name: str) -> Kind:
 def check_audit_options(kind: Kind, given: Mapping[str, Any]) -> None:
     """Raise an error if an option is given that the kind does not have."""
     for name, value in given.items():
-        if value is not None and name not in kind.audit.AUDIT.options:
+        if value is not None and name not in kind.optional("audit.AUDIT").options:
             raise InputError(Argument(name) + f" must be omitted for forecasts of kind {kind.name!r}; got {value!r}.")
 
 
@@ -58,7 +58,7 @@ def read_rows(
     kind = audited_kind(forecast_kind(y_true, forecast))
     check_audit_options(kind, {"classes": classes, "pos_label": options.get("pos_label")})
     columns = _feature_columns(features, y_true)
-    audited: AuditedForecasts = kind.audit.AUDIT
+    audited: AuditedForecasts = kind.optional("audit.AUDIT")
     column, labels = audited.forecast_column(forecast, classes)
     options = {name: value for name, value in options.items() if name != "pos_label" or name in audited.options}
     feature = next(iter(columns.values()))
@@ -73,7 +73,7 @@ def read_rows(
 
 def name_forecast_features(kind: str, features: Sequence[str]) -> list[str]:
     """Return the names of the features that describe the forecast, different from those of the features."""
-    own = kind_of(kind).audit.AUDIT.features
+    own = kind_of(kind).optional("audit.AUDIT").features
     return [f"forecast's {name}" if name in features else name for name in own]
 
 

@@ -111,7 +111,7 @@ class _Source:
         """Check the names."""
         kind = audited_kind(named_columns_kind(forecast))
         columns, labels = (
-            kind.audit.AUDIT.forecast_column(forecast, None)
+            kind.optional("audit.AUDIT").forecast_column(forecast, None)
             if not isinstance(forecast, Mapping)
             else (list(forecast.values()), tuple(forecast))
         )
@@ -131,7 +131,7 @@ class _Source:
     @property
     def _audit(self) -> AuditedForecasts:
         """How rows of this kind of forecast are audited."""
-        audited: AuditedForecasts = kind_of(self.kind).audit.AUDIT
+        audited: AuditedForecasts = kind_of(self.kind).optional("audit.AUDIT")
         return audited
 
     @property

@@ -106,7 +106,7 @@ class AuditRows:
     @property
     def audited(self) -> AuditedForecasts:
         """How forecasts of this kind are audited."""
-        audited: AuditedForecasts = kind_of(self.kind).audit.AUDIT
+        audited: AuditedForecasts = kind_of(self.kind).optional("audit.AUDIT")
         return audited
 
     @property

@@ -36,7 +36,7 @@ from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.score_table import ScoreTable
 
-_MANY_SCORES = 100_000  # then details are computed beside the decision, with which they share much work
+_MANY_SCORES = 100_000  # then details are computed in threads with the decision, as they share much work
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class MeasuredSample:
 
     @classmethod
     def measure(cls, sample: TableSample, settings: Settings) -> "MeasuredSample":
-        """Measure a sample, of which a copy knows the partitions and keeps the replicates."""
+        """Measure a copy of the sample, which stores its partitions and replicates."""
         table, breakdowns = sample.table, _breakdowns(settings.metrics, sample.table)
         values = {name: _value(metric, table, breakdowns.get(name)) for name, metric in settings.metrics.items()}
         partitions = {breakdown.definition.bins: breakdown.partition for breakdown in breakdowns.values()}

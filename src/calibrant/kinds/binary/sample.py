@@ -1,4 +1,4 @@
-"""Predicted probabilities of one event and outcomes 0 and 1: how they are read and grouped; `TableSample` has them."""
+"""Read and group predicted probabilities of one event with outcomes 0 and 1, as `TableSample`."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -12,7 +12,7 @@ from calibrant.results.verdict import TestResult
 
 @dataclass(frozen=True, eq=False)
 class DistributionDetails(PointDetails):
-    """Results that only evaluations of predictive distributions have, beside those of their means.
+    """Results that only evaluations of predictive distributions have, in addition to those of their means.
 
     Attributes
     ----------

@@ -134,7 +134,7 @@ def errors(used: Rows) -> list[Errors]:
     y = used.y.values
     found = []
     for forecast in used.forecasts:
-        if not isinstance(forecast, ColumnData):  # point predictions are read beside the distributions
+        if not isinstance(forecast, ColumnData):  # point predictions are read with the distributions
             point, u = forecast.point(), np.add(*forecast.cells(y)) / 2
             found.append(Errors((y - point)[:, None], point, (u, np.abs(u - 0.5))))
     return found

@@ -9,8 +9,9 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
-from calibrant.kinds.audit import AuditedForecasts, assess_numbers, squared_terms
+from calibrant.kinds.audit import AuditedForecasts
 from calibrant.kinds.ordinal.sample import read_proba
+from calibrant.kinds.point.audit import assess_numbers, squared_terms
 from calibrant.results.audit import ResidualTerms
 from calibrant.tables.class_table import used_rows
 from calibrant.tables.rows import Rows

@@ -28,7 +28,7 @@ def _find_models(option: str, given: Mapping[str, Any], names: NamesOfColumns) -
 
 
 def _forecast(option: str, model: Model, values: Any) -> Any:
-    from calibrant.kinds.ordinal.forecast import Ordinal
+    from calibrant.forecasts.predictions import Ordinal
 
     return Ordinal(values, classes=list(model.keys))
 

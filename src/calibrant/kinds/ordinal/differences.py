@@ -8,12 +8,12 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.lazy import cached_property
+from calibrant.forecasts.predictions import Ordinal
 from calibrant.inference.squared_deviations import SampledRows
 from calibrant.inference.time_blocks import Errors
 from calibrant.kinds.differences import Deviations, ModelForecasts, RowLosses, column_name, scores_by_name
 from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.differences import event_deviations
-from calibrant.kinds.ordinal.forecast import Ordinal
 from calibrant.kinds.ordinal.sample import errors, read_proba
 from calibrant.kinds.ordinal.verdict import NAME
 from calibrant.metrics.multiclass import MulticlassLogLoss

@@ -9,9 +9,9 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import Column
 from calibrant._support.errors import Argument, InputError
+from calibrant.forecasts.predictions import Ordinal
 from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks
 from calibrant.kinds.multiclass.sample import MANY_PROBABILITIES, MulticlassSample
-from calibrant.kinds.ordinal.forecast import Ordinal
 from calibrant.kinds.sample import GroupedSample, TimeBlocks, with_enough_clusters
 from calibrant.tables.class_table import ClassProbabilities, ClassTable, used_rows
 from calibrant.tables.rows import Rows
@@ -29,7 +29,7 @@ def read_proba(forecast: Any, name: str | None = None) -> tuple[ClassProbabiliti
 
 
 def check_order(classes: Any) -> tuple[Any, ...]:
-    """Return at least three classes: two have no order beside that of an event and its absence."""
+    """Return at least three classes: two are an event and its absence."""
     labels = tuple(classes)
     if len(labels) < 3:
         raise InputError(

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import Argument, InputError
+from calibrant.forecasts.predictions import Ordinal
 from calibrant.kinds.multiclass import windows
-from calibrant.kinds.ordinal.forecast import Ordinal
 from calibrant.kinds.windows import EventRows, as_rows
 
 SETTINGS = windows.SETTINGS
