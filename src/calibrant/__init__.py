@@ -15,6 +15,7 @@ _lazy = _LazyNames(
         "calibrators.logit_scaling": "Beta Platt",
         "calibrators.isotonic": "Isotonic",
         "calibrators.logit_spline": "LogitSpline",
+        "calibrators.structured_scaling": "StructuredScaling",
         "calibrators.calibrated_model": "CalibratedModel",
         "calibrators.multicalibrator": "Multicalibrator",
         "calibrators.scorers": "scorers",

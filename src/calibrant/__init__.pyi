@@ -38,6 +38,7 @@ from calibrant.calibrators.logit_scaling import Platt as Platt
 from calibrant.calibrators.logit_spline import LogitSpline as LogitSpline
 from calibrant.calibrators.multicalibrator import Multicalibrator as Multicalibrator
 from calibrant.calibrators.scorers import scorers as scorers
+from calibrant.calibrators.structured_scaling import StructuredScaling as StructuredScaling
 from calibrant.evaluation.audit.segment_audit import audit as audit
 from calibrant.evaluation.compare import compare as compare
 from calibrant.evaluation.decision_curves import decision_curve as decision_curve

@@ -37,7 +37,7 @@ def shifted(seed, size=20_000, centre=-5.2, shift=-0.8):
 def fitted(p, y, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.CalibrantWarning)
-        return cb.AutoCalibrator(progress=False, n_resamples=199, **options).fit(p, y)
+        return cb.AutoCalibrator(progress=False, n_resamples=239, **options).fit(p, y)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -134,7 +134,7 @@ def test_calibrated_clusters_are_left_alone_and_their_gains_vary_more():
     with sklearn.config_context(enable_metadata_routing=True), warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.CalibrantWarning)
         splitter = GroupKFold(5).set_split_request(groups=True)
-        auto = cb.AutoCalibrator(sklearn.frozen.FrozenEstimator(Scores().fit(p, y)), cv=splitter, n_resamples=199)
+        auto = cb.AutoCalibrator(sklearn.frozen.FrozenEstimator(Scores().fit(p, y)), cv=splitter, n_resamples=239)
         ranking = auto.fit(p.reshape(-1, 1), y, groups=group).ranking_
     assert ranking.chosen == "uncalibrated"
     alone = fitted(p, y).ranking_
@@ -163,7 +163,7 @@ def test_weights_decide_what_is_calibrated():
     p, y = truth[kept], y[kept].astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.CalibrantWarning)
-        weighted = cb.AutoCalibrator(None, ["platt", "temperature"], n_resamples=199, progress=False)
+        weighted = cb.AutoCalibrator(None, ["platt", "temperature"], n_resamples=239, progress=False)
         weighted.fit(p, y, sample_weight=np.where(y, 4.0, 1.0))
     assert weighted.chosen_ == "uncalibrated"
     assert fitted(p, y, calibrators=["platt", "temperature"]).chosen_ == "platt"
@@ -257,7 +257,7 @@ def test_fewer_events_than_folds_are_noted_once_in_words_of_calibrant():
 
 
 def test_auto_recalibrates_a_miscalibrated_model():
-    model = cb.AutoCalibrator(GaussianNB(), n_resamples=199).fit(X, Y)
+    model = cb.AutoCalibrator(GaussianNB(), n_resamples=239).fit(X, Y)
     ranking = model.ranking_
     assert model.chosen_ != "uncalibrated"
     assert ranking.candidates[0].name == model.chosen_
@@ -278,7 +278,7 @@ def test_auto_keeps_a_calibrated_model():
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(3000, 2))
     y = rng.random(3000) < 1 / (1 + np.exp(-rows[:, 0] - 0.5 * rows[:, 1]))
-    model = cb.AutoCalibrator(LogisticRegression(), n_resamples=199).fit(rows, y)
+    model = cb.AutoCalibrator(LogisticRegression(), n_resamples=239).fit(rows, y)
     assert model.chosen_ == "uncalibrated"
     assert isinstance(model.calibrator_, cb.calibrators.Identity)
     assert "leave it alone" in repr(model.ranking_)
@@ -300,14 +300,14 @@ def test_no_row_is_scored_by_a_model_fitted_on_it():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.CalibrantWarning)
-        model = cb.AutoCalibrator(Parrot(), {"platt": cb.Platt()}, n_resamples=199).fit(X, Y)
+        model = cb.AutoCalibrator(Parrot(), {"platt": cb.Platt()}, n_resamples=239).fit(X, Y)
     uncalibrated = next(c for c in model.ranking_.candidates if c.name == "uncalibrated")
     assert uncalibrated.value == pytest.approx(np.log(2))
 
 
 def test_costs_can_decide():
     metric = cb.metrics.ECC(cost=cb.costs.LinearCost(over=1, under=5))
-    model = cb.AutoCalibrator(GaussianNB(), scoring=metric, n_resamples=199, cv=3).fit(X, Y)
+    model = cb.AutoCalibrator(GaussianNB(), scoring=metric, n_resamples=239, cv=3).fit(X, Y)
     assert model.ranking_.metric == "ECC"
     assert {"cats", "caps"} <= {c.name for c in model.ranking_.candidates}
     assert model.chosen_ != "uncalibrated"
@@ -315,7 +315,7 @@ def test_costs_can_decide():
 
 def test_a_finite_log_loss_is_preferred_to_an_infinite_one():
     model = cb.AutoCalibrator(
-        DecisionTreeClassifier(random_state=0), {"isotonic": cb.Isotonic()}, scoring="log_loss", n_resamples=199, cv=3
+        DecisionTreeClassifier(random_state=0), {"isotonic": cb.Isotonic()}, scoring="log_loss", n_resamples=239, cv=3
     ).fit(X, Y)
     assert model.chosen_ == "isotonic"
     assert model.ranking_.candidates[-1].value == np.inf
@@ -323,15 +323,15 @@ def test_a_finite_log_loss_is_preferred_to_an_infinite_one():
 
 
 def test_several_classes_margins_frozen_models_and_splits():
-    multi = cb.AutoCalibrator(GaussianNB(), cv=3, n_resamples=199).fit(X3, Y3)
+    multi = cb.AutoCalibrator(GaussianNB(), cv=3, n_resamples=239).fit(X3, Y3)
     assert multi.predict_proba(X3).shape == (len(X3), 3)
-    margins = cb.AutoCalibrator(LinearSVC(), cv=3, n_resamples=199).fit(X, Y)
+    margins = cb.AutoCalibrator(LinearSVC(), cv=3, n_resamples=239).fit(X, Y)
     assert margins.ranking_.baseline == "platt"
     assert margins.chosen_ == margins.ranking_.candidates[0].name
     frozen = FrozenEstimator(GaussianNB().fit(X[:500], Y[:500]))
-    assert cb.AutoCalibrator(frozen, cv=3, n_resamples=199).fit(X[500:], Y[500:]).chosen_ != "uncalibrated"
+    assert cb.AutoCalibrator(frozen, cv=3, n_resamples=239).fit(X[500:], Y[500:]).chosen_ != "uncalibrated"
     splits = list(StratifiedKFold(3).split(X, Y))
-    by_splits = cb.AutoCalibrator(GaussianNB(), cv=splits, n_resamples=199).fit(X, Y)
+    by_splits = cb.AutoCalibrator(GaussianNB(), cv=splits, n_resamples=239).fit(X, Y)
     assert by_splits.chosen_ != "uncalibrated"
 
 
@@ -340,7 +340,7 @@ def test_the_best_significant_gain_is_chosen():
     truth = rng.random(4000)
     y = (rng.random(4000) < truth).astype(int)
     shown = np.clip(truth + np.where(truth > 0.5, 0.05, -0.05), 0, 1)
-    model = cb.AutoCalibrator(GaussianNB(), {"wild": cb.Platt(), "sure": cb.Beta()}, n_resamples=199)
+    model = cb.AutoCalibrator(GaussianNB(), {"wild": cb.Platt(), "sure": cb.Beta()}, n_resamples=239)
     noisy = np.clip(truth + rng.normal(0, 0.02, 4000) * (rng.random(4000) < 0.02), 0, 1)
     scored = {"uncalibrated": shown, "wild": noisy, "sure": truth}
     scored = {name: np.column_stack([1 - q, q]) for name, q in scored.items()}
@@ -394,7 +394,7 @@ def three_classes(heat, size=2000):
 
 def test_auto_chooses_among_multiclass_calibrators_by_log_loss():
     proba, y = three_classes(heat=2.0)
-    auto = cb.AutoCalibrator(cv=3, n_resamples=199).fit(proba, y)
+    auto = cb.AutoCalibrator(cv=3, n_resamples=239).fit(proba, y)
     ranking = auto.ranking_
     assert ranking.metric == "log loss"
     multiclass = {name for name, kind in cb.calibrators.CALIBRATORS.items() if kind.kind == "multiclass"}
@@ -416,7 +416,7 @@ def test_auto_chooses_among_multiclass_calibrators_by_log_loss():
 def test_auto_keeps_calibrated_class_probabilities():
     proba, y = three_classes(heat=1.0)
     names = ["softmax_temperature", "vector", "dirichlet", "isotonic"]
-    auto = cb.AutoCalibrator(calibrators=names, cv=3, n_resamples=199).fit(proba, y)
+    auto = cb.AutoCalibrator(calibrators=names, cv=3, n_resamples=239).fit(proba, y)
     assert auto.chosen_ == "uncalibrated"
     assert np.allclose(auto.calibrator_(proba), proba, rtol=1e-15, atol=0)
     assert np.array_equal(auto.predict_proba(proba), proba)
@@ -424,23 +424,23 @@ def test_auto_keeps_calibrated_class_probabilities():
 
 def test_auto_takes_scores_without_a_model():
     p = GaussianNB().fit(X[:700], Y[:700]).predict_proba(X[700:])[:, 1]
-    auto = cb.AutoCalibrator(cv=3, n_resamples=199).fit(p, Y[700:])
+    auto = cb.AutoCalibrator(cv=3, n_resamples=239).fit(p, Y[700:])
     assert auto.chosen_ != "uncalibrated"
     assert np.array_equal(auto.predict_proba(p)[:, 1], auto.calibrator_(p))
-    column = cb.AutoCalibrator(cv=3, n_resamples=199).fit(p.reshape(-1, 1), Y[700:])
+    column = cb.AutoCalibrator(cv=3, n_resamples=239).fit(p.reshape(-1, 1), Y[700:])
     assert column.chosen_ == auto.chosen_
     with pytest.raises(cb.InputError, match="lie in"):
-        cb.AutoCalibrator(cv=3, n_resamples=199).fit(10 * p, Y[700:])
+        cb.AutoCalibrator(cv=3, n_resamples=239).fit(10 * p, Y[700:])
     with pytest.raises(cb.InputError, match="one column for each"):
-        cb.AutoCalibrator(cv=3, n_resamples=199).fit(three_classes(1.0)[0], np.arange(2000) % 4)
+        cb.AutoCalibrator(cv=3, n_resamples=239).fit(three_classes(1.0)[0], np.arange(2000) % 4)
 
 
 def test_names_and_mappings_of_names_are_candidates():
     for given in (["platt", "beta"], {"platt": "platt", "beta": cb.Beta()}, "beta"):
-        auto = cb.AutoCalibrator(GaussianNB(), given, cv=3, n_resamples=199).fit(X, Y)
+        auto = cb.AutoCalibrator(GaussianNB(), given, cv=3, n_resamples=239).fit(X, Y)
         assert {c.name for c in auto.ranking_.candidates} <= {"uncalibrated", "platt", "beta"}
     with pytest.raises(cb.InputError, match="Did you mean 'platt'"):
-        cb.AutoCalibrator(GaussianNB(), ["plat"], cv=3, n_resamples=199).fit(X, Y)
+        cb.AutoCalibrator(GaussianNB(), ["plat"], cv=3, n_resamples=239).fit(X, Y)
 
 
 def test_a_higher_brier_score_is_a_warning():
@@ -465,7 +465,7 @@ def test_a_candidate_that_fails_is_named():
     candidates = {"platt": cb.Platt(), "raw": cb.Platt(smoothing=False)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = cb.AutoCalibrator(GaussianNB(), candidates, cv=3, n_resamples=199).fit(rows, y)
+        model = cb.AutoCalibrator(GaussianNB(), candidates, cv=3, n_resamples=239).fit(rows, y)
     assert "separates" in model.ranking_.failed["raw"]
     assert "raw not fitted" in repr(model.ranking_)
 
@@ -488,7 +488,7 @@ def test_arguments_of_auto_are_checked(options, words):
 
 def test_rankings_become_frames():
     pd = pytest.importorskip("pandas")
-    ranking = cb.AutoCalibrator(GaussianNB(), cv=2, n_resamples=199).fit(X, Y).ranking_
+    ranking = cb.AutoCalibrator(GaussianNB(), cv=2, n_resamples=239).fit(X, Y).ranking_
     frame = ranking.to_frame()
     assert isinstance(frame, pd.DataFrame)
     assert list(frame["name"]) == [c.name for c in ranking.candidates]

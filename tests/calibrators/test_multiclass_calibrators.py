@@ -32,6 +32,7 @@ KINDS = {name: kind() for name, kind in cb.calibrators.CALIBRATORS.items() if ki
     "dirichlet without penalty": cb.calibrators.Dirichlet(reg_lambda=0.0),
     "dirichlet, l2": cb.calibrators.Dirichlet(reg_lambda=0.01, penalty="l2"),
     "spline, classwise": cb.calibrators.Spline(on="classwise"),
+    "structured, diagonal": cb.StructuredScaling(off_diagonal=False),
 }
 every_kind = pytest.mark.parametrize("name", KINDS)
 

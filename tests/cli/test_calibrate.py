@@ -218,7 +218,7 @@ def test_rows_with_missing_values_are_dropped_before_a_fit(here, call):
     [
         ("-y price --point high --method platt", "--method must be one of linear, isotonic, local, cost with --point;"),
         ("-y price --point high --method auto", "--method must be one of linear, isotonic, local, cost with --point;"),
-        ("-y animal --class-score p_* --method platt", "--method must be one of softmax_temperature, vector"),
+        ("-y animal --class-score p_* --method platt", "--method must be one of softmax_temperature, structured"),
         ("-y animal --class-score p_* --class-score sharp_*", "fit needs one forecast; got 2."),
         ("-y price --point high --point right", "fit needs one forecast; got 2."),
         ("-y price", "--score, --class-score, --ordinal-score or --point must be given; got none of them."),

@@ -46,6 +46,7 @@ def fitted_maps(n=2000):
         cb.calibrators.VectorScaling(),
         cb.calibrators.SoftmaxTemperature(),
         cb.calibrators.Spline(),
+        cb.StructuredScaling(),
     )
     for cal in (*several, cb.calibrators.OneVsRest(cb.Isotonic()), cb.calibrators.Cumulative()):
         fitted = cal.fit(proba, np.minimum(label, 2))

@@ -43,6 +43,8 @@ FITTED = {
     "one_vs_rest, beta": cb.calibrators.OneVsRest("beta"),
     "one_vs_rest, isotonic": cb.calibrators.OneVsRest(cb.Isotonic(strict=True)),
     "one_vs_rest, plain": cb.calibrators.OneVsRest(cb.Isotonic(extremes=True)),
+    "structured": cb.StructuredScaling(),
+    "structured, diagonal": cb.StructuredScaling(off_diagonal=False, eps=2.0**-20),
     "spline": cb.calibrators.Spline(),
     "spline, classwise": cb.calibrators.Spline(on="classwise", n_knots=4),
     "cumulative": cb.calibrators.Cumulative(),
@@ -53,6 +55,7 @@ FITTED = {
 }
 FITTED = {name: cal.fit(PROBA, LABELS[Y]) for name, cal in FITTED.items()}
 FITTED["margins"] = cb.calibrators.OneVsRest(cb.Platt(on="score")).fit(margins()[0], LABELS[Y])
+FITTED["structured, margins"] = cb.StructuredScaling(from_logits=True).fit(margins()[0], LABELS[Y])
 CLOSED = [name for name in FITTED if not name.startswith("pairwise")]
 every = pytest.mark.parametrize("name", FITTED)
 closed = pytest.mark.parametrize("name", CLOSED)
@@ -60,7 +63,7 @@ closed = pytest.mark.parametrize("name", CLOSED)
 
 def scores_for(name, size=MANY):
     """Probabilities with rows at the corners, with ties, and with zeros; margins for those that take them."""
-    if name == "margins":
+    if "margins" in name:
         return np.random.default_rng(7).normal(0, 4, (size, 4))
     special = [
         *np.eye(4),
@@ -75,7 +78,7 @@ def scores_for(name, size=MANY):
 
 
 def expected(name, scores):
-    with pytest.warns(cb.CalibrantWarning, match="clipped") if name != "margins" else nothing():
+    with pytest.warns(cb.CalibrantWarning, match="clipped") if "margins" not in name else nothing():
         return FITTED[name](scores)
 
 
@@ -98,7 +101,7 @@ def test_files_restore_multiclass_calibrators_bitwise(tmp_path, name):
     cal = FITTED[name]
     cb.save(cal, tmp_path / "cal.json")
     same = cb.load(tmp_path / "cal.json")
-    scores = rows(5, 2000)[0] if name != "margins" else scores_for(name, 2000)
+    scores = rows(5, 2000)[0] if "margins" not in name else scores_for(name, 2000)
     assert type(same) is type(cal)
     assert np.array_equal(same(scores), cal(scores))
     assert same.predict(scores).tolist() == cal.predict(scores).tolist()
@@ -202,7 +205,7 @@ def test_sqlite_gives_the_same_class_probabilities(name):
 def test_databases_return_null_where_python_refuses(name):
     duckdb = pytest.importorskip("duckdb")
     bad = ["NULL", "'NaN'::DOUBLE", "'Infinity'::DOUBLE"]
-    bad += [] if name == "margins" else ["1.5", "-0.1", "0.6"]  # 0.6 + 0.5 is not 1
+    bad += [] if "margins" in name else ["1.5", "-0.1", "0.6"]  # 0.6 + 0.5 is not 1
     expressions = ", ".join(cb.to_sql(FITTED[name], columns=["a", "b", "c", "d"]).values())
     given = ", ".join(f"({value}, 0.5, 0.0, 0.0)" for value in bad)
     found = duckdb.connect().execute(f"SELECT {expressions} FROM (VALUES {given}) AS t(a, b, c, d)").fetchall()
@@ -265,7 +268,7 @@ def test_onnx_returns_nan_where_python_refuses(name):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(cb.to_onnx(FITTED[name], shape=("rows", 4)).SerializeToString())
-    bad = [np.nan, np.inf, -np.inf] + ([] if name == "margins" else [1.5, -0.1, 0.6])
+    bad = [np.nan, np.inf, -np.inf] + ([] if "margins" in name else [1.5, -0.1, 0.6])
     given = np.array([[value, 0.5, 0.0, 0.0] for value in bad] + [[0.25] * 4], dtype=np.float32)
     (found,) = session.run(None, {"score": given})
     assert np.isnan(found[:-1]).all()

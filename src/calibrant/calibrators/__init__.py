@@ -18,6 +18,7 @@ _lazy = _LazyNames(
         "calibrators.auto": "AutoCalibrator Candidate Ranking",
         "calibrators.logit_scaling": "Beta Platt PriorShift Temperature",
         "calibrators.logit_spline": "LogitSpline",
+        "calibrators.structured_scaling": "StructuredScaling",
         "calibrators.isotonic": "BinningAverage Isotonic VennAbers",
         "calibrators.cost_aware": "CAPS CATS MetaCal",
         "calibrators.score_map": "Identity ScoreMap",

@@ -29,4 +29,5 @@ from calibrant.calibrators.softmax_scaling import Dirichlet as Dirichlet
 from calibrant.calibrators.softmax_scaling import MatrixScaling as MatrixScaling
 from calibrant.calibrators.softmax_scaling import SoftmaxTemperature as SoftmaxTemperature
 from calibrant.calibrators.softmax_scaling import VectorScaling as VectorScaling
+from calibrant.calibrators.structured_scaling import StructuredScaling as StructuredScaling
 from calibrant.calibrators.trees import TreeSmoothing as TreeSmoothing

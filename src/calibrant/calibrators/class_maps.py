@@ -20,6 +20,8 @@ DOMAINS = ("probability", "real")
 _COUPLING_STEPS = 100
 _LARGEST = 1e100  # sums of products of such numbers with logarithms are finite
 _LARGEST_RATIO = 1e9  # with larger ratios the equations of the coupling are singular in doubles
+_LARGEST_SLOPE = 64.0  # powers of 1 / K are doubles
+_LEAST_FLOOR = 2.0**-500
 _CELLS = 2**21  # of a matrix that are worked on at once
 _PAIR_CELLS = 2**23  # the same for probabilities of pairs
 
@@ -87,6 +89,62 @@ class Softmax:
 
     def formula(self, columns: Any) -> Any:
         return columns.softmax(self.weights, self.biases, self.eps)
+
+
+@dataclass(frozen=True, eq=False)
+class StructuredSoftmax:
+    r"""Softmax of a linear function of log-probabilities that are scaled, and mixed with equal probabilities, before.
+
+    With the share m and K classes: :math:`z = \ln((1 - m) \operatorname{softmax}(s \ln p) + m / K)`, p at least
+    `eps`, and :math:`(1 - m) \operatorname{softmax}(W z + b) + m / K`. `weights` is the diagonal of W, or W. In the
+    domain "real", scores take the place of ln p.
+
+    >>> StructuredSoftmax(0.5, [1.0, 1.0], [0.0, 0.0], 1e-9)(np.array([[0.8, 0.2]])).round(3)
+    array([[0.667, 0.333]])
+    """
+
+    slope: float
+    weights: Floats
+    biases: Floats
+    share: float
+    eps: float = EPS
+    domain: str = "probability"
+
+    kind: ClassVar[str] = "structured"
+
+    def __post_init__(self) -> None:
+        check_floor(self.eps)
+        for name in ("weights", "biases"):
+            object.__setattr__(self, name, _numbers(name, getattr(self, name)))
+        for name in ("slope", "share"):
+            object.__setattr__(self, name, float(_numbers(name, getattr(self, name))))
+        size = self.biases.size
+        if self.biases.ndim != 1 or size < 2 or self.weights.shape not in {(size,), (size, size)}:
+            raise InputError(
+                f"A structured map must have a bias per class and weights of shape (K,) or (K, K); got biases of shape "
+                f"{self.biases.shape} and weights of shape {self.weights.shape}."
+            )
+        if not (0 <= self.slope <= _LARGEST_SLOPE and 0 < self.share < 1) or self.domain not in DOMAINS:
+            raise InputError(
+                f"A structured map must have a slope in [0, {_LARGEST_SLOPE:g}], a share in (0, 1) and a domain of "
+                f"{' or '.join(DOMAINS)}; got {self.slope:g}, {self.share:g} and {self.domain!r}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        return self.biases.size
+
+    def __call__(self, proba: Floats) -> Floats:
+        calibrated, share = np.empty(proba.shape), self.share
+        for rows in chunks((len(proba), self.n_classes)):
+            scaled = softmax(self.slope * log_shares(proba[rows], self.eps, self.domain))
+            z = np.log((1 - share) * scaled + share / self.n_classes)
+            moved = z * self.weights if self.weights.ndim < 2 else np.einsum("ik,jk->ij", z, self.weights)
+            calibrated[rows] = (1 - share) * softmax(moved + self.biases) + share / self.n_classes
+        return calibrated
+
+    def formula(self, columns: Any) -> Any:
+        return columns.structured(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +371,9 @@ class Thresholds:
         return columns.thresholds(self.per_threshold, self.eps)
 
 
-CLASS_MAPS: dict[str, Any] = {class_.kind: class_ for class_ in (Softmax, Normalised, TopLabel, Coupling, Thresholds)}
+CLASS_MAPS: dict[str, Any] = {
+    class_.kind: class_ for class_ in (Softmax, StructuredSoftmax, Normalised, TopLabel, Coupling, Thresholds)
+}
 
 
 def softmax(logits: Floats) -> Floats:
@@ -325,6 +385,18 @@ def softmax(logits: Floats) -> Floats:
 def log_probabilities(proba: Floats, eps: float) -> Floats:
     """Return logarithms of probabilities, those below `eps` clipped to it."""
     return np.asarray(np.log(np.maximum(proba, eps)))
+
+
+def check_floor(eps: float) -> None:
+    """Check the smallest probability whose logarithm is taken; its complement may round to 1."""
+    if not (isinstance(eps, float) and _LEAST_FLOOR <= eps < 0.5):
+        raise InputError(f"eps must be a float in [2**-500, 0.5); got {eps!r}.", argument="eps", value=eps)
+
+
+def log_shares(scores: Floats, eps: float, domain: str) -> Floats:
+    """Return logarithms of probabilities, at least `eps`, or other scores, less the largest of each row."""
+    logs = log_probabilities(scores, eps) if domain == "probability" else scores
+    return np.asarray(logs - logs.max(axis=1, keepdims=True))
 
 
 def chunks(shape: tuple[int, int], cells: int = _CELLS) -> list[slice]:

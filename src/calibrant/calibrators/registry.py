@@ -20,6 +20,7 @@ from calibrant.calibrators.point import (
 )
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.softmax_scaling import Dirichlet, MatrixScaling, SoftmaxTemperature, VectorScaling
+from calibrant.calibrators.structured_scaling import StructuredScaling
 
 # Of scores and of class probabilities: each class has a `kind`.
 CALIBRATORS: dict[str, type[ScoreMap] | type[ProbabilityMap]] = {
@@ -39,6 +40,7 @@ CALIBRATORS: dict[str, type[ScoreMap] | type[ProbabilityMap]] = {
     "vector": VectorScaling,
     "matrix": MatrixScaling,
     "dirichlet": Dirichlet,
+    "structured": StructuredScaling,
     "spline": Spline,
     "cumulative": Cumulative,
 }

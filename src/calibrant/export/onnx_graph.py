@@ -305,10 +305,24 @@ class _Columns:
     graph: _Graph
 
     def softmax(self, weights: Floats, biases: Floats, eps: float) -> str:
+        return self._softmax_of(self.graph.node("Log", self.graph.clip(self.x, eps, 1.0)), weights, biases)
+
+    def _softmax_of(self, z: str, weights: Floats, biases: Floats) -> str:
         graph, full = self.graph, weights.ndim == 2
-        z = graph.node("Log", graph.clip(self.x, eps, 1.0))
         moved = graph.node("MatMul" if full else "Mul", z, graph.constant(weights.T if full else weights))
         return graph.node("Softmax", graph.node("Add", moved, graph.constant(biases)), axis=-1)
+
+    def structured(self, map_: Any) -> str:
+        graph = self.graph
+
+        def mix(node: str) -> str:
+            kept = graph.node("Mul", node, graph.number(1 - map_.share))
+            return graph.node("Add", kept, graph.number(map_.share / self.n_classes))
+
+        is_proba = map_.domain == "probability"
+        logs = graph.node("Log", graph.clip(self.x, map_.eps, 1.0)) if is_proba else self.x
+        scaled = graph.node("Softmax", graph.node("Mul", logs, graph.number(map_.slope)), axis=-1)
+        return mix(self._softmax_of(graph.node("Log", mix(scaled)), map_.weights, map_.biases))
 
     def normalised(self, per_class: Sequence[Any]) -> str:
         graph = self.graph

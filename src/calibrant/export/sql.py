@@ -286,8 +286,11 @@ class _Columns:
     sql: Dialect
 
     def softmax(self, weights: Floats, biases: Floats, eps: float) -> Iterator[str]:
-        """Yield 1 / (1 + sum over j of exp(logit of j - logit of c)): no exponential of a logit itself overflows."""
         logs = [f"{self.sql.ln}({self.sql.between(p, eps, 1.0)})" for p in self.x]
+        return self._softmax_of(logs, weights, biases)
+
+    def _softmax_of(self, logs: list[str], weights: Floats, biases: Floats) -> Iterator[str]:
+        """Yield 1 / (1 + sum over j of exp(logit of j - logit of c)): no exponential of a logit itself overflows."""
         for place in range(len(logs)):
             terms = []
             for other in range(len(logs)):
@@ -306,6 +309,19 @@ class _Columns:
         else:
             factors = dict(enumerate(weights[other] - weights[place]))
         return [f"{self.sql.number(factor)} * {logs[j]}" for j, factor in factors.items()]
+
+    def structured(self, map_: Any) -> Iterator[str]:
+        sql, kept, rest = self.sql, self.sql.number(1 - map_.share), self.sql.number(map_.share / len(self.x))
+        if map_.domain == "probability":
+            logs = [f"{sql.ln}({sql.between(p, map_.eps, 1.0)})" for p in self.x]
+        else:
+            top = f"{sql.greatest}({', '.join(self.x)})"
+            logs = [f"({x} - {top})" for x in self.x]
+        scaled = [f"exp({sql.between(f'{sql.number(map_.slope)} * {log}', -_FARTHEST, 0.0)})" for log in logs]
+        total = " + ".join(scaled)
+        mixed = [f"{sql.ln}({kept} * {each} / ({total}) + {rest})" for each in scaled]
+        for value in self._softmax_of(mixed, map_.weights, map_.biases):
+            yield f"{kept} * ({value}) + {rest}"
 
     def normalised(self, per_class: Sequence[Any]) -> Iterator[str]:
         values = [f"({self._map(map_, p)})" for map_, p in zip(per_class, self.x, strict=True)]

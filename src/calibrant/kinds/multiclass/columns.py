@@ -146,7 +146,17 @@ COLUMNS = ForecastColumns(
     headline_has_reason=False,
     audited=lambda model: dict(zip(model.keys, model.columns, strict=True)),
     fit=Fit(
-        ("softmax_temperature", "vector", "matrix", "dirichlet", "spline", "one_vs_rest", "pairwise", "auto"),
+        (
+            "structured",
+            "softmax_temperature",
+            "vector",
+            "matrix",
+            "dirichlet",
+            "spline",
+            "one_vs_rest",
+            "pairwise",
+            "auto",
+        ),
         _metrics,
         sorted_columns=_in_order_of_labels,
         arguments=class_arguments,
