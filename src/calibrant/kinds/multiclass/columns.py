@@ -147,8 +147,8 @@ COLUMNS = ForecastColumns(
     audited=lambda model: dict(zip(model.keys, model.columns, strict=True)),
     fit=Fit(
         (
-            "structured",
             "softmax_temperature",
+            "structured",
             "vector",
             "matrix",
             "dirichlet",
