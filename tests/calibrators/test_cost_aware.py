@@ -241,3 +241,13 @@ def test_arguments_of_metacal_are_checked():
         lonely = np.zeros(len(Y), dtype=int)
         lonely[0] = 1
         assert cb.calibrators.MetaCal(tree, n_bootstrap=3, random_state=0).fit(X, lonely).labels_.size == len(Y)
+
+
+def test_missing_features_are_refused_where_the_classifier_refuses_them():
+    holes = X.copy()
+    holes[3, 1] = np.nan
+    strict = cb.calibrators.MetaCal(LogisticRegression(), n_bootstrap=2).fit(X, Y)
+    with pytest.raises(cb.InputError, match=r"Input X contains NaN \(1 value\)"):
+        strict.predict_proba(holes)
+    tolerant = cb.calibrators.MetaCal(DecisionTreeClassifier(max_depth=3), n_bootstrap=2).fit(X, Y)
+    assert tolerant.predict_proba(holes).shape == (600, 2)

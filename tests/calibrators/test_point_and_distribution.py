@@ -192,6 +192,21 @@ def test_a_model_is_recalibrated_on_out_of_fold_predictions():
 
 
 @needs_sklearn
+def test_splitters_of_groups_get_the_groups():
+    from sklearn.linear_model import LinearRegression
+    from sklearn.model_selection import GroupKFold, cross_val_predict
+
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(200, 3)), np.arange(200) % 10
+    y = X[:, 0] + rng.normal(size=200)
+    model = rg.RecalibratedModel(LinearRegression(), cv=GroupKFold(5)).fit(X, y, groups=group)
+    wanted = cross_val_predict(LinearRegression(), X, y, cv=GroupKFold(5), groups=group)
+    assert model.table_.prediction == pytest.approx(wanted)
+    with pytest.raises(ValueError, match="groups"):
+        rg.RecalibratedModel(LinearRegression(), cv=GroupKFold(5)).fit(X, y)
+
+
+@needs_sklearn
 @each_map
 @pytest.mark.parametrize(
     ("p", "y", "words"),

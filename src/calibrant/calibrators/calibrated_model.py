@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
@@ -196,7 +196,7 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
     cv: Any = 5
     n_jobs: int | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Fit regressor and recalibrator; weights go to both, to the regressor if it takes them.
 
         Parameters
@@ -206,6 +206,8 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         y : column of n outcomes
         sample_weight : column of n weights, optional
             Importance of each row.
+        groups : column of n groups, optional
+            For a splitter of groups, such as ``GroupKFold``.
 
         Returns
         -------
@@ -225,20 +227,22 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
         outcomes = _columns.finite(_columns.read(y, "y", hint=ONE_COLUMN))
         _columns.refuse_missing([outcomes])
         weight = None if sample_weight is None else _columns.read_weights(sample_weight, outcomes)
-        predicted = self._fit_estimator(X, outcomes.values, weight)
+        predicted = self._fit_estimator(X, outcomes.values, weight, groups)
         self.table_: MeanTable = MeanTable.from_arrays(outcomes.values, predicted, sample_weight=weight)
         self.recalibrator_ = clone(recalibrator).fit(self.table_)
         models.copy_features(self.estimator_, self)
         return self
 
-    def _fit_estimator(self, X: Any, y: Floats, weight: Floats | None) -> Floats:
+    def _fit_estimator(self, X: Any, y: Floats, weight: Floats | None, groups: Any) -> Floats:
         """Fit the regressor and return predictions by copies that were not fitted on the row."""
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_: Any = self.estimator
             return np.asarray(self.estimator.predict(X))
         takes = weight is not None and has_fit_parameter(self.estimator, "sample_weight")
         params = {"sample_weight": weight} if takes else {}
-        predicted = cross_val_predict(self.estimator, X, y, cv=self.cv, n_jobs=self.n_jobs, params=params or None)
+        # The folds, not `params`, get the groups: metadata routing has other rules for them than for weights.
+        folds = list(check_cv(self.cv, y).split(X, y, groups))
+        predicted = cross_val_predict(self.estimator, X, y, cv=folds, n_jobs=self.n_jobs, params=params or None)
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
         return np.asarray(predicted)
 

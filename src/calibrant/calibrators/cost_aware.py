@@ -22,7 +22,7 @@ from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import seed_sequence
 from calibrant.calibrators import maps
 from calibrant.calibrators.logit_scaling import LogisticMap
-from calibrant.calibrators.models import ModelOnFeatures, TrainingRows, copy_features, fit_on, response
+from calibrant.calibrators.models import ModelOnFeatures, TrainingRows, copy_features, fit_on, refuse_nan, response
 from calibrant.metrics.bins import Bins
 from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost, normalise_units
@@ -431,6 +431,8 @@ class MetaCal(ModelOnFeatures):
             Columns in the order of `classes_`; each row sums to 1.
         """
         check_is_fitted(self)
+        if not get_tags(self).input_tags.allow_nan:  # a tree takes NaN even if the classifier does not
+            refuse_nan(X)
         raw = np.asarray(self.regressor_.predict(X), dtype=np.float64)
         outside = _outside(raw)
         if outside:

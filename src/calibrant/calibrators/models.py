@@ -103,6 +103,19 @@ def copy_features(source: Any, model: Any) -> None:
             setattr(model, name, getattr(source, name))
 
 
+def refuse_nan(X: Any) -> None:
+    """Raise an error if a feature is missing in some row."""
+    values = np.asarray(X, dtype=object) if hasattr(X, "columns") else np.asarray(getattr(X, "data", X))
+    is_missing = values != values  # noqa: PLR0124  (NaN differs from itself, in columns of any type)
+    if np.any(is_missing):
+        count = int(np.count_nonzero(is_missing))
+        raise InputError(
+            f"Input X contains NaN ({count:,} value{'s' * (count != 1)}), which the estimator does not take.",
+            hint="Impute or drop these rows.",
+            argument="X",
+        )
+
+
 def apply_calibrator(calibrator: Calibrator | None, scores: Floats) -> Floats:
     """Return probabilities of all classes, calibrated unless `calibrator` is None."""
     if calibrator is None:
