@@ -1,6 +1,8 @@
 """`compare`: compare the calibration of several models on the same rows, for every kind of forecast."""
 
+import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from calibrant._support.arrays import Column
@@ -8,6 +10,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.evaluate import evaluate_rows
 from calibrant.evaluation.settings_checks import check_settings, time_option
+from calibrant.inference.model_pairs import ComparisonPlan
 from calibrant.kinds.base import Kind, forecast_kind, kind_of
 from calibrant.kinds.differences import compare_models
 from calibrant.metrics.costs import Cost
@@ -22,6 +25,8 @@ def compare(
     y_true: Column,
     forecasts: Mapping[str, Any],
     *,
+    baseline: str | None = None,
+    non_inferiority: float | Mapping[str, float] | None = None,
     classes: Sequence[Any] | None = None,
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
     margin: Margin | None = None,
@@ -142,6 +147,8 @@ def compare(
     'plain is better calibrated than shifted'
     """
     named = _check_models(forecasts)
+    if baseline is not None:
+        named = _first(baseline, named)
     kind = _common_kind(y_true, named)
     given: dict[str, Any] = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins}
     given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
@@ -151,16 +158,20 @@ def compare(
     settings, options = check_settings(kind, given, margin, alpha, confidence_level, n_resamples, random_state)
     options |= time_option(y_true, time)
     seed = seed_sequence(random_state)
+    margins = _check_margins(non_inferiority, baseline, kind)
+    plan = ComparisonPlan(list(named), is_all_pairs=baseline is None, margins=margins)
 
     def evaluate_model(y: Any, forecast: Any, **reading: Any) -> Evaluation:
         return evaluate_rows(kind, y, forecast, settings, seed, progress, n_resamples is None, **reading)
 
     if hasattr(kind.differences, "compare"):
         found: Comparison = kind.differences.compare(
-            y_true, named, settings, seed, cluster=cluster, progress=progress, **options
+            y_true, named, settings, seed, plan=plan, cluster=cluster, progress=progress, **options
         )
         return found
-    return compare_models(y_true, named, kind.differences, evaluate=evaluate_model, cluster=cluster, **options)
+    return compare_models(
+        y_true, named, kind.differences, plan=plan, evaluate=evaluate_model, cluster=cluster, **options
+    )
 
 
 def _check_models(forecasts: Any) -> dict[str, Any]:
@@ -179,6 +190,46 @@ def _check_models(forecasts: Any) -> dict[str, Any]:
     if len(set(names)) < len(names):
         raise InputError(f"forecasts must have distinct names; got {names}.", argument="forecasts", value=names)
     return dict(zip(names, forecasts.values(), strict=True))
+
+
+def _first(baseline: Any, forecasts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the forecasts with the baseline first."""
+    name = str(baseline)
+    if name not in forecasts:
+        raise InputError(
+            Argument("baseline") + f" must name a model; got {name!r}, and the models are "
+            f"{', '.join(map(repr, forecasts))}.",
+            argument="baseline",
+            value=baseline,
+        )
+    return {name: forecasts[name]} | dict(forecasts)
+
+
+def _check_margins(given: Any, baseline: str | None, kind: Kind) -> dict[str, float]:
+    """Return the margins of non-inferiority by metric; a number is that of the metric that decides."""
+    if given is None:
+        return {}
+    if baseline is None:
+        raise InputError(
+            Argument("baseline") + " must be given with " + Argument("non_inferiority") + "; got none.",
+            hint="Name the model that the others are compared with.",
+            argument="baseline",
+        )
+    margins = given if isinstance(given, Mapping) else {kind.differences.TERMS.decides: given}
+    for name, margin in margins.items():
+        is_number = isinstance(margin, Real) and not isinstance(margin, bool)
+        if not (is_number and isinstance(name, str) and 0 < margin < math.inf):
+            raise InputError(
+                Argument("non_inferiority")
+                + f" must be a positive number, or map names of metrics to positive numbers; got {given!r}.",
+                argument="non_inferiority",
+                value=given,
+            )
+    if not margins:
+        raise InputError(
+            Argument("non_inferiority") + " must have the margin of a metric; got none.", argument="non_inferiority"
+        )
+    return {name: float(margin) for name, margin in margins.items()}
 
 
 def _common_kind(y_true: Any, forecasts: Mapping[str, Any]) -> Kind:
