@@ -252,7 +252,7 @@ def test_options_of_a_comparison_equal_those_in_python(event_scores, call, optio
     common = ("compare", "scores.csv", "-y", "y", "-p", "p", "-p", "q", "--pos-label", "yes", "--resamples", "39")
     forecasts = {score: event_scores[score] for score in ("p", "q")}
     compared = cb.compare(event_scores["y"], forecasts, pos_label="yes", n_resamples=39, **given)
-    found = json.loads(call(*common, *options, "--json", "-", code=0 if compared.passed else 1))
+    found = json.loads(call(*common, *options, "--json", "-", code=1 if compared.passed is False else 0))
     expected = json.loads(compared.to_json())
     assert {key: found[key] for key in expected} == expected
 

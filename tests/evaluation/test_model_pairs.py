@@ -177,6 +177,34 @@ def test_models_without_a_deviation_are_last_and_not_shown_to_be_worse():
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+def test_the_verdict_on_many_models_names_the_best_set():
+    y, models = scores()
+    several = models | {f"{i} more": 1 - (1 - models["much"]) ** i for i in (2, 3)}
+    found = cb.compare(y, several, metrics=["brier"], **FAST)
+    assert sorted(found.best) == ["little", "none"]
+    assert found.verdict == (
+        f"{found.best[0]} and {found.best[1]} are not shown to be worse calibrated than another model; 4 others are"
+    )
+    assert found.direction == "better"
+    same = cb.compare(y, {str(i): models["none"] for i in range(6)}, metrics=["brier"], **FAST)
+    assert same.verdict == "no difference shown"
+
+
+def test_reports_have_the_ranking_and_the_tests_of_non_inferiority():
+    for library in ("matplotlib", "jinja2"):
+        pytest.importorskip(library, reason=f"needs {library}")
+    y, models = scores(600)
+    page = cb.compare(y, models, baseline="none", non_inferiority=0.3, **FAST).to_html()
+    assert "<h3>Ranking</h3>" in page
+    assert "CI, all pairs together" in page
+    assert "Differences from none on the same rows" in page
+    assert "is not worse than none by more than 0.3 in log-odds error: " in page
+    pairs = cb.compare(y, models, **FAST).to_html()
+    assert "Differences of all pairs on the same rows" in pairs
+    two = cb.compare(y, {"a": models["none"], "b": models["much"]}, **FAST).to_html()
+    assert "<h3>Ranking</h3>" not in two
+
+
 # Units
 
 
@@ -282,7 +310,7 @@ def test_losses_are_not_worse_if_the_bound_is_below_the_margin():
         assert found.passed is test.is_shown is shown
         assert test.pvalue == pytest.approx(0.05, abs=1e-3)
         assert ("Not shown that challenger is not worse than champion" in repr(found)) is not shown
-    assert cb.compare(y, two, **FAST).passed
+    assert cb.compare(y, two, **FAST).passed is None
 
 
 def test_a_margin_alone_is_that_of_the_deciding_metric_and_is_squared():

@@ -150,7 +150,7 @@ def compare(
         print_results({"": result}, print_comparison, rows.inputs)
         if html is not None:
             click.echo(f"  report: {Path(html).name}")
-    return SUCCESS if result.passed else CHECK_FAILED
+    return CHECK_FAILED if result.passed is False else SUCCESS
 
 
 def _margins(given: Sequence[tuple[str | None, float]]) -> float | dict[str, float] | None:

@@ -65,8 +65,15 @@ def compare(
     ----------
     y_true : column
     forecasts : mapping of name to forecast
-        Forecasts of two models or more for the same rows, all of one kind; see `evaluate` for the kinds. The first is
-        the baseline that others are compared with. Distributions may be of different types.
+        Forecasts of two models or more for the same rows, all of one kind; see `evaluate` for the kinds. Distributions
+        may be of different types.
+    baseline : str, optional
+        Name of the model that the others are compared with; it comes first in the result. By default all pairs are
+        compared, and tables show the differences from the first model.
+    non_inferiority : float or mapping of metric to float, optional
+        Margins by which the other models may be worse than the baseline: tests of "not worse by more than the margin".
+        A number is the margin of the metric that decides, in its own units (0.1: in log-odds). Others are those of
+        losses, such as ``{"log loss": 0.002}``. ``passed`` says whether all of them are shown.
     classes : sequence, optional
         Multiclass: the class of each column of all forecasts; by default the names of a frame's columns, else 0 to
         K - 1. Frames may have their columns in different orders.
@@ -85,7 +92,8 @@ def compare(
     Returns
     -------
     Comparison
-        ``verdict``, ``models`` (an `Evaluation` each), ``differences``, ``to_frame()``, ``to_dict()``; print it.
+        ``verdict``, ``ranking``, ``best``, ``models`` (an `Evaluation` each), ``differences``, ``passed``,
+        ``to_frame()``, ``to_dict()``; print it.
 
     See Also
     --------
@@ -93,11 +101,18 @@ def compare(
 
     Notes
     -----
-    A model is better or worse calibrated than the baseline if the p-value of the difference that decides, adjusted for
-    the number of models by Holm, is at most `alpha`. Squares are debiased, and variances are robust: they hold for
-    miscalibrated models, for any dependence between the two models, and for clusters and weights. So a difference
+    A model is better or worse calibrated than another one if the p-value of the difference that decides, adjusted for
+    the number of compared pairs by Holm, is at most `alpha`. Squares are debiased, and variances are robust: they hold
+    for miscalibrated models, for any dependence between the two models, and for clusters and weights. So a difference
     between two equally miscalibrated models is shown in at most about 5 % of data sets. Kinds other than binary need
     20 effective rows or clusters; below 100 rows or 50 clusters of distributions it is up to 8 %.
+
+    ``best`` has the models that are not shown to be worse than another one. It contains the best calibrated models with
+    a probability of at least 1 - `alpha`.
+
+    A model is shown to be not worse than the baseline if the one-sided confidence bound of the difference, at level 1 -
+    `alpha`, is at most the margin. For the metric that decides, differences and margin are squared: the model adds at
+    most a root mean square error of the margin to that of the baseline.
 
     Binary: errors are those of bins of equal information of each model. Mean absolute and mean squared gaps of the
     probabilities over the same bins must differ significantly in the same direction; the p-value is the largest of the
@@ -131,7 +146,8 @@ def compare(
     Metrics of gaps (ECE, ACE, TCE and others) have neither interval nor p-value here: their bias depends on the model,
     and a bootstrap of their difference has no known error rate. Other metrics of binary scores have the interval of
     their replicates, moved so that the mean of the replicates is the difference of the data. All p-values are adjusted
-    by Holm for the number of models; intervals are not.
+    by Holm for the number of compared pairs; intervals are not, except those of ``ranking``, which hold for all pairs
+    together. A model whose mean loss is infinite differs infinitely from others; a note names it.
 
     Examples
     --------
@@ -141,6 +157,10 @@ def compare(
     >>> y = rng.random(3000) < p
     >>> compare(y, {"squared": p**2, "plain": p}, n_resamples=99).verdict
     'plain is better calibrated than squared'
+    >>> models = {"champion": p, "challenger": 0.01 + 0.98 * p}
+    >>> found = compare(y, models, baseline="champion", non_inferiority={"log loss": 0.005}, n_resamples=99)
+    >>> found.passed, found.best
+    (True, ('challenger', 'champion'))
     >>> import calibrant as cb
     >>> y = p + rng.normal(size=3000)
     >>> compare(y, {"shifted": cb.Point(p + 0.2), "plain": cb.Point(p)}).verdict

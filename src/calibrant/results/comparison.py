@@ -515,9 +515,9 @@ class Comparison(PrintedResult):
         return tuple(each.model for each in self.ranked if each.is_best_set)
 
     @property
-    def passed(self) -> bool:
-        """False if a model is not shown to be not worse than the baseline, though `non_inferiority` was asked for."""
-        return all(each.is_shown for each in self.non_inferiority)
+    def passed(self) -> bool | None:
+        """Whether all models are shown to be not worse than the baseline by the margins; None without margins."""
+        return all(each.is_shown for each in self.non_inferiority) if self.non_inferiority else None
 
     def is_shown(self, d: Difference) -> bool:
         """Return whether a difference is significant after adjustment for the number of pairs.
@@ -548,6 +548,10 @@ class Comparison(PrintedResult):
     def _verdict_on_pairs(self) -> str:
         """Return the models that are better than others, beginning with the best; equal statements are joined."""
         shown = [d for d in self.deciding if self.is_shown(d)]
+        if shown and len(self.models) > _MOST_NAMED:
+            others = f"{len(self.models) - len(self.best)} others are"
+            best = f"{_join_names(self.best)} {'are' if len(self.best) > 1 else 'is'}"
+            return f"{best} not shown to be worse calibrated than another model; {others}"
         pairs = {(d.model, d.baseline) if d.value < 0 else (d.baseline, d.model) for d in shown}
         worse = {each.model: tuple(o for o in self.models if (each.model, o) in pairs) for each in self.ranked}
         better = {
@@ -838,6 +842,7 @@ class Comparison(PrintedResult):
         return cells
 
 
+_MOST_NAMED = 5  # models whose pairs are named by a verdict
 _LARGEST = {2: "larger of two", 3: "largest of three"}
 
 
