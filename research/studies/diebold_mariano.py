@@ -22,7 +22,7 @@ from calibrant.tables.mean_table import check_means
 from calibrant.tables.rows import Rows
 from research.studies.designs import RESULTS
 
-SETS = {100: 4_000, 500: 4_000, 5_000: 2_000}
+SETS = {100: 2_000, 500: 2_000, 5_000: 500}
 CORRELATIONS = (0.0, 0.3, 0.6, 0.9)
 ALPHA = 0.05
 COLUMNS = (
