@@ -96,6 +96,8 @@ PROGRAMS: dict[str, Program] = {
     "failures": _study("verdicts", "failures", "10 minutes"),
     "comparisons": _study("verdicts", "comparisons", "an hour"),
     "comparisons_of_kinds": _study("verdicts", "comparisons_of_kinds", "an hour"),
+    "model_selection": _study("verdicts", "model_selection", "an hour", "best_sets.csv", "non_inferiority.csv"),
+    "diebold_mariano": _study("verdicts", "diebold_mariano", "5 minutes"),
     "multiclass": _study("verdicts", "multiclass", "an hour", "multiclass*.csv"),
     "ordinal": _study("verdicts", "ordinal", "10 minutes"),
     "serial_dependence": _study("verdicts", "serial_dependence", "20 minutes"),

@@ -33,6 +33,7 @@ def main() -> None:
     comparison = cb.compare(
         y[test],
         predictions,
+        baseline="uncalibrated",
         metrics={"ECC": cb.metrics.ECC(cost=COST), "bias": cb.METRICS["bias"](), "Brier": cb.METRICS["brier"]()},
         n_resamples=499,
         progress=False,

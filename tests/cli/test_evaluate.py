@@ -206,6 +206,27 @@ def test_compare_is_paired(scores, call):
     assert "Verdict" in call("compare", "clustered.csv", *given[1:], "--cluster", "h")
 
 
+def test_compare_is_a_gate_of_non_inferiority(scores, call):
+    given = ("compare", "scores.csv", "-y", "y", "-p", "p", "-p", "q", *FEW, "--baseline")
+    passed = call(*given, "p", "--not-worse-than", "log loss=0.1")
+    assert passed.rstrip().endswith("all gates passed")
+    assert "q is not worse than p by more than 0.1 in log loss: " in passed
+    failed = call(*given, "q", "--not-worse-than", "0.001", "--not-worse-than", "log loss=0.1", code=2)
+    assert "--not-worse-than must be given once, or once per named metric" in failed
+    failed = call(*given, "q", "--not-worse-than", "0.001", code=1)
+    assert failed.rstrip().endswith("1 of 1 gates failed")
+    assert "Not shown that p is not worse than q by more than 0.001 in log-odds error: " in failed
+    assert "--not-worse-than must name metrics with a paired test" in call(
+        *given, "q", "--not-worse-than", "ECE=0.1", code=2
+    )
+    assert "--not-worse-than must be a positive number" in call(*given, "q", "--not-worse-than", "-1", code=2)
+    assert "is not MARGIN or METRIC=MARGIN" in call(*given, "q", "--not-worse-than", "small", code=2)
+    assert "--baseline must be given with --not-worse-than; got none." in call(
+        *given[:-1], "--not-worse-than", "0.1", code=2
+    )
+    assert "--baseline must name a model; got 'x'" in call(*given, "x", code=2)
+
+
 def test_compare_drops_rows_for_all_scores(here, call):
     Path("holes.csv").write_text("y,p,q\n" + "".join(f"{i % 2},{'NA' if i == 3 else i / 50},0.5\n" for i in range(50)))
     given = ["holes.csv", "-y", "y", "-p", "p", "-p", "q", *FEW]

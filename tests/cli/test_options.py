@@ -30,6 +30,7 @@ OPTIONS = {
     "columns": "--column",
     "n_bins": "--bins",
     "n_resamples": "--resamples",
+    "non_inferiority": "--not-worse-than",
 }
 
 # The Python functions that take the options of each command.
@@ -233,6 +234,26 @@ def test_settings_of_a_comparison_equal_those_in_python(event_scores, call, name
     arguments = {"pos_label": "yes", "n_resamples": 39, **as_columns(given, event_scores)}
     forecasts = {score: event_scores[score] for score in ("p", "q")}
     expected = json.loads(cb.compare(event_scores["y"], forecasts, **arguments).to_json())
+    assert {key: found[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        (["--baseline", "q"], {"baseline": "q"}),
+        (["--baseline", "q", "--not-worse-than", "0.5"], {"baseline": "q", "non_inferiority": 0.5}),
+        (
+            ["--baseline", "q", "--not-worse-than", "log loss=0.01", "--not-worse-than", "Brier=0.02"],
+            {"baseline": "q", "non_inferiority": {"log loss": 0.01, "Brier": 0.02}},
+        ),
+    ],
+)
+def test_options_of_a_comparison_equal_those_in_python(event_scores, call, options, given):
+    common = ("compare", "scores.csv", "-y", "y", "-p", "p", "-p", "q", "--pos-label", "yes", "--resamples", "39")
+    forecasts = {score: event_scores[score] for score in ("p", "q")}
+    compared = cb.compare(event_scores["y"], forecasts, pos_label="yes", n_resamples=39, **given)
+    found = json.loads(call(*common, *options, "--json", "-", code=1 if compared.passed is False else 0))
+    expected = json.loads(compared.to_json())
     assert {key: found[key] for key in expected} == expected
 
 

@@ -14,16 +14,22 @@ from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import (
     ModelPair,
     PairedDifference,
-    brier_difference,
+    brier_losses,
     calibration_difference,
     gap_differences,
     joint_covariance,
-    log_loss_difference,
+    log_losses,
     log_odds_difference,
+    mean_difference,
 )
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.log_odds import LogOddsBins, log_odds_error
+
+
+def loss_difference(losses, rows, model, baseline):
+    return mean_difference(losses(rows, model), losses(rows, baseline), rows.weight, rows.cluster)
+
 
 DESIGNS = ("independent", "weights", "clusters", "weighted clusters")
 
@@ -99,16 +105,17 @@ def test_swapping_models_changes_only_the_sign(design):
     assert found.pvalue == pytest.approx(swapped.pvalue, rel=1e-9)
     ends = [-end for end in reversed(swapped.interval(0.9))]
     assert found.interval(0.9) == pytest.approx(ends, rel=1e-9, nan_ok=True)
-    for test in (brier_difference, log_loss_difference):
-        assert test(rows, 0, 1).value == pytest.approx(-test(rows, 1, 0).value, rel=1e-9)
-        assert test(rows, 0, 1).pvalue == pytest.approx(test(rows, 1, 0).pvalue, rel=1e-9)
+    for losses in (brier_losses, log_losses):
+        one, other = (loss_difference(losses, rows, *pair) for pair in ((0, 1), (1, 0)))
+        assert one.value == pytest.approx(-other.value, rel=1e-9)
+        assert one.pvalue == pytest.approx(other.pvalue, rel=1e-9)
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_identical_predictions_do_not_differ(design):
     y, x, options = draw()
     rows, tables = read(y, x, x, **options[design])
-    for found in (log_odds_difference(ModelPair(rows, tables, 0, 1)), brier_difference(rows, 0, 1)):
+    for found in (log_odds_difference(ModelPair(rows, tables, 0, 1)), loss_difference(brier_losses, rows, 0, 1)):
         assert found.value == pytest.approx(0, abs=1e-12)
         assert found.pvalue == pytest.approx(1)
 
@@ -136,15 +143,15 @@ def test_proper_scores_are_compared_row_by_row():
     p, q = expit(x), expit(2 * x)
     rows, _ = read(y, x, 2 * x)
     each = (p - y) ** 2 - (q - y) ** 2
-    found = brier_difference(rows, 0, 1)
+    found = loss_difference(brier_losses, rows, 0, 1)
     assert found.value == pytest.approx(cb.brier(y, p) - cb.brier(y, q))
     assert found.variance == pytest.approx(np.var(each, ddof=1) / y.size)
-    assert log_loss_difference(rows, 0, 1).value == pytest.approx(cb.log_loss(y, p) - cb.log_loss(y, q))
+    assert loss_difference(log_losses, rows, 0, 1).value == pytest.approx(cb.log_loss(y, p) - cb.log_loss(y, q))
     clustered, _ = read(y, x, 2 * x, cluster=options["clusters"]["cluster"])
-    assert brier_difference(clustered, 0, 1).degrees == 39
+    assert loss_difference(brier_losses, clustered, 0, 1).degrees == 39
     weighted, _ = read(y, x, 2 * x, **options["weights"])
     expected = np.average(each, weights=options["weights"]["sample_weight"])
-    assert brier_difference(weighted, 0, 1).value == pytest.approx(expected)
+    assert loss_difference(brier_losses, weighted, 0, 1).value == pytest.approx(expected)
 
 
 def test_frequencies_equal_repeated_rows():
@@ -173,7 +180,7 @@ def test_scores_of_0_and_1_alone_show_no_difference():
     found = cb.compare(y, {"a": expit(x), "b": (x > 0).astype(float)}, n_resamples=20)
     assert found.verdict == "no difference shown"
     assert {d.metric for d in found.differences} >= {"log-odds error", "Brier"}
-    assert "log loss" not in {d.metric for d in found.differences}
+    assert [d.value for d in found.differences if d.metric == "log loss"] == [np.inf]
     assert "nan" not in repr(found)
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -201,20 +208,26 @@ def test_equally_miscalibrated_models_differ_in_5_percent():
 # The result
 
 
-def compared(**models):
+def compared(baseline=None, **models):
     y, x, _ = draw(3_000)
-    return cb.compare(y, {name: expit(change(x)) for name, change in models.items()}, n_resamples=30)
+    forecasts = {name: expit(change(x)) for name, change in models.items()}
+    return cb.compare(y, forecasts, baseline=baseline, n_resamples=30)
 
 
 def test_the_verdict_names_models():
-    found = compared(b=lambda x: x + 0.8, a=lambda x: x, c=lambda x: x + 0.1, d=lambda x: x + 1.5)
+    models = {"b": lambda x: x + 0.8, "a": lambda x: x, "c": lambda x: x + 0.1, "d": lambda x: x + 1.5}
+    found = compared(**models)
+    assert found.verdict == "a and c are better calibrated than b and d; b is better calibrated than d"
+    assert found.direction == "better"
+    found = compared("b", **models)
     assert found.verdict == "a and c are better calibrated than b; d is worse calibrated than b"
+    assert found.direction == "better, worse"
     assert compared(a=lambda x: x, b=lambda x: x + 0.01).verdict == "no difference shown"
     assert compared(a=lambda x: x + 1, b=lambda x: x).verdict == "b is better calibrated than a"
 
 
 def test_p_values_are_adjusted_for_the_number_of_models():
-    found = compared(a=lambda x: x + 0.3, b=lambda x: x, c=lambda x: 1.2 * x)
+    found = compared("a", a=lambda x: x + 0.3, b=lambda x: x, c=lambda x: 1.2 * x)
     for metric in ("log-odds error", "Brier", "log loss", "bias"):
         same = [d for d in found.differences if d.metric == metric]
         assert [d.adjusted_pvalue for d in same] == pytest.approx(holm([d.pvalue for d in same]))
@@ -338,11 +351,14 @@ def test_the_log_loss_of_each_model_stands_beside_its_difference():
     assert found.to_dict()["scores"] == found.scores
 
 
-def test_an_infinite_log_loss_is_shown_and_not_compared():
+def test_an_infinite_log_loss_differs_infinitely_without_a_test():
     p = np.array([0.0, 0.3, 0.6, 0.8] * 20)
     y = np.array([1, 0, 1, 1] * 20)
     found = cb.compare(y, {"a": np.clip(p, 0.1, 1), "b": p}, n_resamples=39)
-    assert "log loss" not in {d.metric for d in found.differences}
+    (d,) = (d for d in found.differences if d.metric == "log loss")
+    assert (d.value, d.test) == (np.inf, "")
+    assert np.isnan([d.low, d.high, d.pvalue, d.adjusted_pvalue]).all()
+    assert d.to_dict()["value"] is None
     assert [row[2] for row in found.cells()[-2:]] == [f"{cb.log_loss(y, np.clip(p, 0.1, 1)):.4f}", "inf"]
     assert found.to_dict()["scores"]["log loss"]["b"] is None
 

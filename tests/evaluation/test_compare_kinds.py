@@ -113,7 +113,7 @@ def test_a_further_model_changes_only_adjusted_p_values(kind):
     y, right, wrong, make = draw(kind, 400)
     models = {"wrong": make(wrong), "right": make(right)}
     two = cb.compare(y, models, **FAST)
-    three = cb.compare(y, {**models, "again": make(wrong)}, **FAST)
+    three = cb.compare(y, {**models, "again": make(wrong)}, baseline="wrong", **FAST)
     d, same = deciding(two), next(each for each in three.deciding if each.model == "right")
     assert (d.value, d.low, d.high, d.pvalue) == (same.value, same.low, same.high, same.pvalue)
     for metric in (DECIDES[kind], *BESIDE[kind]):
@@ -414,7 +414,7 @@ def test_distributions_of_different_types_are_compared():
     }
     found = cb.compare(y, models)
     assert found.verdict == "normal, quantiles and samples are better calibrated than shifted"
-    by_model = {d.model: d for d in found.deciding}
+    by_model = {d.model: d for d in found.from_baseline}
     assert by_model["normal"].value == pytest.approx(by_model["quantiles"].value)
     tested = {d.metric: d for d in found.differences if d.test == "paired t test" and d.model == "normal"}
     assert list(tested) == ["pinball loss"]
@@ -450,7 +450,7 @@ def test_certain_probabilities_show_no_difference():
     y, p, _, _ = draw("multiclass", 300)
     found = cb.compare(y, {"a": p, "b": np.eye(3)[p.argmax(axis=1)]}, **FAST)
     assert found.verdict == "no difference shown"
-    assert "log loss" not in [d.metric for d in found.differences]
+    assert [d.value for d in found.differences if d.metric == "log loss"] == [np.inf]
     assert "little_information" in [note.code for note in found.notes]
     assert "nan" not in repr(found)
     json.dumps(found.to_dict(), allow_nan=False)

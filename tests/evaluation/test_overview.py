@@ -53,7 +53,7 @@ def test_a_comparison_plots(rows):
     y, p = rows
     compared = cb.compare(y, {"old": p**2, "new": p, "$": p**3}, n_resamples=99)
     drawn = compared.plot(fig=Figure(figsize=(12, 7), layout="constrained"))
-    deciding = [d for d in compared.differences if d.metric == compared.decides]
+    deciding = [d for d in compared.deciding if d.baseline == "old"]
     assert [point.get_xdata()[0] for point in drawn.differences_] == [d.value for d in deciding]
     filled = [point.get_markerfacecolor() == point.get_markeredgecolor() for point in drawn.differences_]
     assert filled == [compared.adjusted[d.model] <= 0.05 for d in deciding]

@@ -222,6 +222,28 @@ def test_the_diebold_mariano_test_is_a_t_test_of_the_sums_of_blocks():
     assert difference.pvalue == pytest.approx(2 * student.sf(abs(d.mean()) / error, count - 1))
 
 
+def test_equally_good_forecasts_with_dependent_losses_differ_in_about_5_percent():
+    """Loss differences with autocorrelation 0.6; a t test of rows rejects in 33 %."""
+    from calibrant.inference.paired import mean_difference
+    from calibrant.inference.time_blocks import in_time_blocks
+    from calibrant.kinds.point.sample import errors
+    from calibrant.tables.mean_table import check_means
+    from calibrant.tables.rows import Rows
+
+    rejected = np.zeros(2)
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        level, difference = 10 + rng.normal(size=500), autoregressive(rng, 500, 0.6)
+        sign = rng.choice([-1.0, 1.0], 500)
+        one, other = (sign * np.sqrt(level + way * difference / 2) for way in (1, -1))
+        rows = Rows.read(np.zeros(500), {"a": -one, "b": -other}, time=np.arange(500))
+        clustered, _ = in_time_blocks(rows, check_means, errors)
+        found = (mean_difference(one**2, other**2, cluster=c) for c in (clustered.cluster_codes, None))
+        rejected += [each.pvalue <= 0.05 for each in found]
+    assert rejected[0] <= 24  # exceeded with a probability of 0.5 % where the size is 7 %
+    assert rejected[1] >= 40
+
+
 def test_the_result_states_its_blocks():
     y, p, _, _ = draw("binary", size=300)
     found = cb.evaluate(y, p, time=np.arange(300), **FEW)

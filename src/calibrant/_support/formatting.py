@@ -86,11 +86,15 @@ class PrintedResult:
         return text
 
 
+_PRINTED_UNITS = ("%", "points")
+
+
 @dataclass(frozen=True)
 class NumberFormat:
     """Format of a value and its interval: unit, number of decimals, and whether a plus sign is printed.
 
-    With the kind "g", for numbers of any size, `decimals` are significant digits.
+    The units "%" and "points" (differences of percentages) are printed. With the kind "g", for numbers of any size,
+    `decimals` are significant digits.
     """
 
     unit: str
@@ -101,7 +105,7 @@ class NumberFormat:
     @classmethod
     def for_spread(cls, unit: str, spread: float, *, signed: bool) -> "NumberFormat":
         """Choose one decimal for percentages; otherwise 4 to 9, so that the spread has two significant digits."""
-        if unit == "%":
+        if unit in _PRINTED_UNITS:
             return cls(unit, 1, signed)
         needed = 4 if not 0 < spread < math.inf else 1 + math.ceil(-math.log10(spread))
         return cls(unit, min(max(needed, 4), 9), signed)
@@ -109,13 +113,13 @@ class NumberFormat:
     def value(self, value: float) -> str:
         """Format a value with its unit."""
         number = f"{value:{'+' if self.signed else ''}.{self.decimals}{self.kind}}"
-        return f"{number} %" if self.unit == "%" else number
+        return f"{number} {self.unit}" if self.unit in _PRINTED_UNITS else number
 
     def range(self, low: float, high: float) -> str:
         """Format the limits of an interval with one unit; empty where they do not exist."""
         if math.isnan(low) or math.isnan(high):
             return ""
-        return f"{self.value(low).removesuffix(' %')} to {self.value(high)}"
+        return f"{self.value(low).removesuffix(f' {self.unit}')} to {self.value(high)}"
 
 
 def short_percent(share: float) -> str:

@@ -84,6 +84,10 @@ def print_comparison(result: "Comparison", *, out: Console) -> None:
     out.print()
     _print_lines((line(f"  {reason}") for reason in result.reasons()), out)
     _print_notes(result, out)
+    if result.non_inferiority:
+        failed, count = sum(not each.is_shown for each in result.non_inferiority), len(result.non_inferiority)
+        passed = line("all gates passed", "bold green")
+        out.print(line(f"{failed} of {count} gates failed", "bold red") if failed else passed)
 
 
 def print_audit(result: "Audit", *, name: str = "", out: Console) -> None:

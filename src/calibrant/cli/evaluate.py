@@ -9,8 +9,16 @@ import click
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.cli.command_files import check_outputs, write_json, write_text
+from calibrant.cli.exit_codes import CHECK_FAILED, SUCCESS
 from calibrant.cli.inputs import Source, take_dependence, take_settings
-from calibrant.cli.options import audit_options, evaluation_options, input_options, names_of_forecasts, report_options
+from calibrant.cli.options import (
+    audit_options,
+    comparison_options,
+    evaluation_options,
+    input_options,
+    names_of_forecasts,
+    report_options,
+)
 from calibrant.kinds.columns import Model, try_pos_label
 
 if TYPE_CHECKING:
@@ -85,17 +93,30 @@ def evaluate_files(source: Source, given: dict[str, Any]) -> "tuple[Mapping[str,
 
 @click.command
 @input_options(counted=False)
+@comparison_options
 @evaluation_options
 @report_options
-def compare(html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
+def compare(
+    baseline: str | None,
+    non_inferiority: tuple[tuple[str | None, float], ...],
+    html: str | None,
+    json_file: str | None,
+    force: bool,
+    **given: Any,
+) -> int:
     """Compare the calibration of several forecasts in FILES on the same rows.
 
-    The forecasts are of one kind; the first is the baseline. Scores of an event are compared by their squared log-odds
-    errors. Each pattern of --class-score, --ordinal-score, --quantile or --sample names
-    one model.
+    The forecasts are of one kind. All pairs are compared, or with --baseline the other forecasts with that one. Scores
+    of an event are compared by their squared log-odds errors. Each pattern of --class-score, --ordinal-score,
+    --quantile or --sample names one model.
+
+    With --not-worse-than the command is a gate: it exits with 1 unless each other forecast is shown to be not worse
+    than the baseline by more than the margin, of the metric that decides or of a named one.
 
     \b
       calibrant compare scores.parquet --label outcome --score old --score new
+      calibrant compare scores.csv -y outcome -p champion -p challenger --baseline champion --not-worse-than 0.1
+      calibrant compare scores.csv -y outcome -p old -p new --baseline old --not-worse-than 'log loss=0.002'
       calibrant compare prices.csv --label price --point old --point new
       calibrant compare digits.csv --label digit --class-score 'old_*' --class-score 'new_*'
     """
@@ -108,6 +129,8 @@ def compare(html: str | None, json_file: str | None, force: bool, **given: Any) 
     result = cb.compare(
         rows.outcomes(*rows.models),
         {model.name: rows.forecast(model) for model in rows.models},
+        baseline=baseline,
+        non_inferiority=_margins(non_inferiority),
         **rows.arguments(rows.models[0]),
         **settings,
     )
@@ -127,6 +150,19 @@ def compare(html: str | None, json_file: str | None, force: bool, **given: Any) 
         print_results({"": result}, print_comparison, rows.inputs)
         if html is not None:
             click.echo(f"  report: {Path(html).name}")
+    return CHECK_FAILED if result.passed is False else SUCCESS
+
+
+def _margins(given: Sequence[tuple[str | None, float]]) -> float | dict[str, float] | None:
+    """Return the margins of non-inferiority as `compare` takes them."""
+    metrics = [metric for metric, _ in given]
+    if len(set(metrics)) < len(metrics) or (None in metrics and len(metrics) > 1):
+        raise InputError(
+            Argument("non_inferiority") + " must be given once, or once per named metric; got it several times.",
+            hint="Name the metrics: 'log-odds error=0.1' and 'log loss=0.002'.",
+        )
+    named = {metric: margin for metric, margin in given if metric is not None}
+    return named or next((margin for _, margin in given), None)
 
 
 def _check_several(models: Sequence[Model], option: str) -> None:

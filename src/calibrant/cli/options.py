@@ -51,6 +51,15 @@ def parse_cost(text: str) -> Any:
     return LinearCost(over=over, under=under)
 
 
+def parse_margin(text: str) -> tuple[str | None, float]:
+    """Return the metric and the margin of 'log loss=0.002'; without a metric, None and the margin."""
+    metric, _, number = text.rpartition("=")
+    try:
+        return metric.strip() or None, float(number)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not MARGIN or METRIC=MARGIN, such as 0.1 or 'log loss=0.002'.") from None
+
+
 _FORMS = columns_by_kind().values()
 
 
@@ -188,6 +197,22 @@ _resampling_options = add_options(
         default=0,
         show_default=True,
         help="Seed of the random numbers.",
+    ),
+)
+# Options of ``calibrant compare``.
+comparison_options: Decorator = add_options(
+    click.option(
+        "--baseline",
+        metavar="NAME",
+        help="The forecast that the others are compared with; without it all pairs are compared.",
+    ),
+    click.option(
+        *("--not-worse-than", "non_inferiority"),
+        type=parse_margin,
+        metavar="MARGIN",
+        multiple=True,
+        help="Exit with 1 unless the others are shown to be worse than the baseline by less than MARGIN of the metric "
+        "that decides, or by METRIC=MARGIN, such as 'log loss=0.002'; can be repeated.",
     ),
 )
 # Options of the metrics, tests and intervals of an evaluation.

@@ -1,6 +1,8 @@
 """`compare`: compare the calibration of several models on the same rows, for every kind of forecast."""
 
+import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from calibrant._support.arrays import Column
@@ -8,6 +10,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant.evaluation.evaluate import evaluate_rows
 from calibrant.evaluation.settings_checks import check_settings, time_option
+from calibrant.inference.model_pairs import ComparisonPlan
 from calibrant.kinds.base import Kind, forecast_kind, kind_of
 from calibrant.kinds.differences import compare_models
 from calibrant.metrics.costs import Cost
@@ -22,6 +25,8 @@ def compare(
     y_true: Column,
     forecasts: Mapping[str, Any],
     *,
+    baseline: str | None = None,
+    non_inferiority: float | Mapping[str, float] | None = None,
     classes: Sequence[Any] | None = None,
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
     margin: Margin | None = None,
@@ -60,8 +65,15 @@ def compare(
     ----------
     y_true : column
     forecasts : mapping of name to forecast
-        Forecasts of two models or more for the same rows, all of one kind; see `evaluate` for the kinds. The first is
-        the baseline that others are compared with. Distributions may be of different types.
+        Forecasts of two models or more for the same rows, all of one kind; see `evaluate` for the kinds. Distributions
+        may be of different types.
+    baseline : str, optional
+        Name of the model that the others are compared with; it comes first in the result. By default all pairs are
+        compared, and tables show the differences from the first model.
+    non_inferiority : float or mapping of metric to float, optional
+        Margins by which the other models may be worse than the baseline: tests of "not worse by more than the margin".
+        A number is the margin of the metric that decides, in its own units (0.1: in log-odds). Others are those of
+        losses, such as ``{"log loss": 0.002}``. ``passed`` says whether all of them are shown.
     classes : sequence, optional
         Multiclass: the class of each column of all forecasts; by default the names of a frame's columns, else 0 to
         K - 1. Frames may have their columns in different orders.
@@ -80,7 +92,8 @@ def compare(
     Returns
     -------
     Comparison
-        ``verdict``, ``models`` (an `Evaluation` each), ``differences``, ``to_frame()``, ``to_dict()``; print it.
+        ``verdict``, ``ranking``, ``best``, ``models`` (an `Evaluation` each), ``differences``, ``passed``,
+        ``to_frame()``, ``to_dict()``; print it.
 
     See Also
     --------
@@ -88,11 +101,18 @@ def compare(
 
     Notes
     -----
-    A model is better or worse calibrated than the baseline if the p-value of the difference that decides, adjusted for
-    the number of models by Holm, is at most `alpha`. Squares are debiased, and variances are robust: they hold for
-    miscalibrated models, for any dependence between the two models, and for clusters and weights. So a difference
+    A model is better or worse calibrated than another one if the p-value of the difference that decides, adjusted for
+    the number of compared pairs by Holm, is at most `alpha`. Squares are debiased, and variances are robust: they hold
+    for miscalibrated models, for any dependence between the two models, and for clusters and weights. So a difference
     between two equally miscalibrated models is shown in at most about 5 % of data sets. Kinds other than binary need
     20 effective rows or clusters; below 100 rows or 50 clusters of distributions it is up to 8 %.
+
+    ``best`` has the models that are not shown to be worse than another one. It contains the best calibrated models with
+    a probability of at least 1 - `alpha`.
+
+    A model is shown to be not worse than the baseline if the one-sided confidence bound of the difference, at level 1 -
+    `alpha`, is at most the margin. For the metric that decides, differences and margin are squared: the model adds at
+    most a root mean square error of the margin to that of the baseline.
 
     Binary: errors are those of bins of equal information of each model. Mean absolute and mean squared gaps of the
     probabilities over the same bins must differ significantly in the same direction; the p-value is the largest of the
@@ -126,7 +146,8 @@ def compare(
     Metrics of gaps (ECE, ACE, TCE and others) have neither interval nor p-value here: their bias depends on the model,
     and a bootstrap of their difference has no known error rate. Other metrics of binary scores have the interval of
     their replicates, moved so that the mean of the replicates is the difference of the data. All p-values are adjusted
-    by Holm for the number of models; intervals are not.
+    by Holm for the number of compared pairs; intervals are not, except those of ``ranking``, which hold for all pairs
+    together. A model whose mean loss is infinite differs infinitely from others; a note names it.
 
     Examples
     --------
@@ -136,12 +157,18 @@ def compare(
     >>> y = rng.random(3000) < p
     >>> compare(y, {"squared": p**2, "plain": p}, n_resamples=99).verdict
     'plain is better calibrated than squared'
+    >>> models = {"champion": p, "challenger": 0.01 + 0.98 * p}
+    >>> found = compare(y, models, baseline="champion", non_inferiority={"log loss": 0.005}, n_resamples=99)
+    >>> found.passed, found.best
+    (True, ('challenger', 'champion'))
     >>> import calibrant as cb
     >>> y = p + rng.normal(size=3000)
     >>> compare(y, {"shifted": cb.Point(p + 0.2), "plain": cb.Point(p)}).verdict
     'plain is better calibrated than shifted'
     """
     named = _check_models(forecasts)
+    if baseline is not None:
+        named = _first(baseline, named)
     kind = _common_kind(y_true, named)
     given: dict[str, Any] = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins}
     given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
@@ -151,6 +178,8 @@ def compare(
     settings, options = check_settings(kind, given, margin, alpha, confidence_level, n_resamples, random_state)
     options |= time_option(y_true, time)
     seed = seed_sequence(random_state)
+    margins = _check_margins(non_inferiority, baseline, kind)
+    plan = ComparisonPlan(list(named), is_all_pairs=baseline is None, margins=margins)
 
     def evaluate_model(y: Any, forecast: Any, **reading: Any) -> Evaluation:
         return evaluate_rows(kind, y, forecast, settings, seed, progress, n_resamples is None, **reading)
@@ -158,10 +187,12 @@ def compare(
     compare_by_itself = kind.optional("differences.compare")
     if compare_by_itself is not None:
         found: Comparison = compare_by_itself(
-            y_true, named, settings, seed, cluster=cluster, progress=progress, **options
+            y_true, named, settings, seed, plan=plan, cluster=cluster, progress=progress, **options
         )
         return found
-    return compare_models(y_true, named, kind.differences, evaluate=evaluate_model, cluster=cluster, **options)
+    return compare_models(
+        y_true, named, kind.differences, plan=plan, evaluate=evaluate_model, cluster=cluster, **options
+    )
 
 
 def _check_models(forecasts: Any) -> dict[str, Any]:
@@ -180,6 +211,46 @@ def _check_models(forecasts: Any) -> dict[str, Any]:
     if len(set(names)) < len(names):
         raise InputError(f"forecasts must have distinct names; got {names}.", argument="forecasts", value=names)
     return dict(zip(names, forecasts.values(), strict=True))
+
+
+def _first(baseline: Any, forecasts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the forecasts with the baseline first."""
+    name = str(baseline)
+    if name not in forecasts:
+        raise InputError(
+            Argument("baseline") + f" must name a model; got {name!r}, and the models are "
+            f"{', '.join(map(repr, forecasts))}.",
+            argument="baseline",
+            value=baseline,
+        )
+    return {name: forecasts[name]} | dict(forecasts)
+
+
+def _check_margins(given: Any, baseline: str | None, kind: Kind) -> dict[str, float]:
+    """Return the margins of non-inferiority by metric; a number is that of the metric that decides."""
+    if given is None:
+        return {}
+    if baseline is None:
+        raise InputError(
+            Argument("baseline") + " must be given with " + Argument("non_inferiority") + "; got none.",
+            hint="Name the model that the others are compared with.",
+            argument="baseline",
+        )
+    margins = given if isinstance(given, Mapping) else {kind.differences.TERMS.decides: given}
+    for name, margin in margins.items():
+        is_number = isinstance(margin, Real) and not isinstance(margin, bool)
+        if not (is_number and isinstance(name, str) and 0 < margin < math.inf):
+            raise InputError(
+                Argument("non_inferiority")
+                + f" must be a positive number, or map names of metrics to positive numbers; got {given!r}.",
+                argument="non_inferiority",
+                value=given,
+            )
+    if not margins:
+        raise InputError(
+            Argument("non_inferiority") + " must have the margin of a metric; got none.", argument="non_inferiority"
+        )
+    return {name: float(margin) for name, margin in margins.items()}
 
 
 def _common_kind(y_true: Any, forecasts: Mapping[str, Any]) -> Kind:

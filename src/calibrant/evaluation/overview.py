@@ -195,7 +195,7 @@ class ComparisonDisplay(Display):
 
     def _draw_differences(self) -> None:
         c, ax = self.comparison, self.ax_differences_
-        deciding = c.deciding
+        deciding = c.from_baseline
         colours = canvas.model_colours(len(c.models))[1:]
         ids = canvas.ids_by_name([d.model for d in deciding])
         self.differences_: list[Line2D] = []
@@ -247,7 +247,7 @@ class ComparisonDisplay(Display):
         c = self.comparison
         differences = "; ".join(
             f"{d.model} undefined" if math.isnan(d.low) else f"{d.model} {d.value:+.4f} ({d.low:+.4f} to {d.high:+.4f})"
-            for d in c.deciding
+            for d in c.from_baseline
         )
         texts = [panel.alt_text() for panel in self.panels.values()]
         texts += [f"{name}: {display.alt_text()}" for name, display in self.models.items()]

@@ -99,12 +99,15 @@ def join_tests(components: Iterable[TestResult | None]) -> OmnibusTest:
 
 
 def adjust_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Return differences with p-values adjusted for the number of models by Holm, metric by metric."""
+    """Return differences with p-values adjusted for the number of tested pairs by Holm, metric by metric.
+
+    An infinite difference has no test, and does not count.
+    """
     by_metric: dict[str, list[Difference]] = {}
     for d in differences:
         by_metric.setdefault(d.metric, []).append(d)
     found = []
     for same in by_metric.values():
-        adjusted = holm([d.pvalue for d in same]) if same[0].test else [math.nan] * len(same)
-        found += [replace(d, adjusted_pvalue=float(p)) for d, p in zip(same, adjusted, strict=True)]
+        adjusted = iter(holm([d.pvalue for d in same if d.test]))
+        found += [replace(d, adjusted_pvalue=float(next(adjusted)) if d.test else math.nan) for d in same]
     return tuple(found)

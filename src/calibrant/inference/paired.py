@@ -14,7 +14,7 @@ from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.resampling import ReplicateValues, draw_replicates, drop_missing, metric_values, one_by_one
 from calibrant.inference.table_replicates import SharedDraws
-from calibrant.inference.tails import student_quantile, student_two_sided
+from calibrant.inference.tails import student_quantile, student_tail, student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.metric import Metric
 from calibrant.tables.score_table import ScoreTable
@@ -22,6 +22,39 @@ from calibrant.tables.score_table import ScoreTable
 _MIN_WEIGHTED_INFORMATION = 100.0  # with importance weights
 _OBJECTION_LEVEL = 0.05
 _MODELS_AT_ONCE = 4  # more of them have smaller blocks of replicates, so that an interruption takes effect soon
+
+
+@dataclass(frozen=True)
+class SquaredPair:
+    """Two debiased squared deviations, and parts of the variance of their difference.
+
+    Attributes
+    ----------
+    values : (float, float)
+        The debiased squared deviations of the model and of the baseline.
+    first : float
+        First-order variance of the difference at the deviations of the data. Chance makes them larger, so it is too
+        large on average.
+    observed : float
+        Sum of both with the part that chance adds.
+    further : float
+        The other parts of the variance.
+    """
+
+    values: tuple[float, float]
+    first: float
+    observed: float
+    further: float
+
+    def at(self, difference: float) -> float:
+        """Return a variance for the test of this true difference.
+
+        The first-order variance is proportional to the squared deviations, whose sum is at least their difference: if
+        it is smaller in the data, this is chance, and the variance is that of the larger sum.
+        """
+        if not self.observed > 0:
+            return self.further
+        return self.first * max(1.0, abs(difference) / self.observed) + self.further
 
 
 @dataclass(frozen=True)
@@ -39,6 +72,8 @@ class PairedDifference:
         Differences that must be significant in the same direction for this one to be significant.
     objections : tuple of PairedDifference
         Differences that must not be significant (at 5 %) in the other direction for this one to be significant.
+    squares : SquaredPair or None
+        Where the value is a difference of squared deviations: the parts of its variance.
     """
 
     value: float
@@ -47,6 +82,7 @@ class PairedDifference:
     information: float = math.inf
     others: "tuple[PairedDifference, ...]" = ()
     objections: "tuple[PairedDifference, ...]" = ()
+    squares: SquaredPair | None = None
 
     @property
     def has_little_information(self) -> bool:
@@ -75,6 +111,24 @@ class PairedDifference:
             return math.nan, math.nan
         reach = student_quantile((1 + level) / 2, self.degrees) * math.sqrt(self.variance)
         return self.value - reach, self.value + reach
+
+    def below(self, limit: float, level: float) -> tuple[float, float]:
+        """Test whether the difference is below a limit; return its upper confidence bound, and the one-sided p-value.
+
+        Squares that are small by chance have a small variance: that of squares which differ by the limit is used. The
+        p-value is at most 1 - `level` exactly if the bound is at most the limit. Without information the bound is NaN
+        and the p-value 1.
+        """
+        if math.isinf(self.value):  # the mean loss of one model is infinite
+            return self.value, 0.0 if self.value < 0 else 1.0
+        if self.has_little_information or math.isnan(self.value):
+            return math.nan, 1.0
+        variance = self.variance if self.squares is None else max(self.variance, self.squares.at(limit))
+        if not variance > 0:
+            return self.value, 0.0 if self.value <= limit else 1.0
+        spread = math.sqrt(variance)
+        bound = self.value + student_quantile(level, self.degrees) * spread
+        return bound, student_tail((limit - self.value) / spread, self.degrees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,15 +186,18 @@ def log_odds_difference(pair: ModelPair) -> PairedDifference:
         return PairedDifference(math.nan, math.nan, math.inf, 0.0)
     d = np.concatenate([each.error for each in bins])
     shares = [each.information / each.information.sum() for each in bins]
-    weight = np.concatenate([shares[0], -shares[1]])
+    weight, split = np.concatenate([shares[0], -shares[1]]), shares[0].size
     covariance = pair.covariance
-    expected = float(weight @ np.diag(covariance))
+    debiased = weight * (d**2 - np.diag(covariance))
     squared = float(weight @ covariance**2 @ weight)
     moved = weight * d
-    variance = max(4 * float(moved @ covariance @ moved) - 2 * squared, 2 * squared, 0.0)
-    variance += _score_variance(pair.rows, pair.places, bins)
+    first, second = 4 * float(moved @ covariance @ moved), 2 * squared
+    of_scores = _score_variance(pair.rows, pair.places, bins)
+    values = float(debiased[:split].sum()), -float(debiased[split:].sum())
+    squares = SquaredPair(values, first, float(np.abs(weight) @ d**2), second + of_scores)
+    variance = max(first - second, second, 0.0)
     degrees = min(design.degrees for design in designs)
-    return PairedDifference(float(weight @ d**2) - expected, variance, degrees, information)
+    return PairedDifference(float(debiased.sum()), variance + of_scores, degrees, information, squares=squares)
 
 
 def calibration_difference(pair: ModelPair) -> PairedDifference:
@@ -246,10 +303,14 @@ def mean_difference(
 ) -> PairedDifference:
     """Return the difference of the mean losses of two models, given those of rows: a paired t test.
 
-    With clusters it is a test of their sums. NaN where a loss is infinite.
+    With clusters it is a test of their sums. Infinite, without a test, where one model has infinite losses; NaN where
+    both have, or where losses are undefined.
     """
     if not (np.isfinite(losses).all() and np.isfinite(others).all()):
-        return PairedDifference(math.nan, math.nan, math.inf)
+        with np.errstate(invalid="ignore"):
+            model, baseline = float(losses.mean()), float(others.mean())
+            value = math.nan if math.isinf(model) and math.isinf(baseline) else model - baseline
+        return PairedDifference(value, math.nan, math.inf)
     w = np.ones(losses.size) if weight is None else weight.astype(np.float64)
     total = float(w.sum())
     value = float(np.sum(w * (losses - others))) / total
@@ -265,25 +326,20 @@ def mean_difference(
     return PairedDifference(value, variance, effective - 1)
 
 
-def brier_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
-    """Return the difference of the Brier scores of two models on the same rows."""
-    return _loss_difference(rows, model, baseline, lambda p, event: (p - event) ** 2)
+def brier_losses(rows: PairedRows, model: int) -> Floats:
+    """Return the squared error of each row."""
+    return _row_losses(rows, model, lambda p, event: (p - event) ** 2)
 
 
-def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
-    """Return the difference of the log losses of two models on the same rows; NaN where one of them is infinite."""
+def log_losses(rows: PairedRows, model: int) -> Floats:
+    """Return the log loss of each row, which may be infinite."""
     with np.errstate(divide="ignore"):
-        return _loss_difference(rows, model, baseline, lambda p, event: np.where(event == 1, -np.log(p), -np.log1p(-p)))
+        return _row_losses(rows, model, lambda p, event: np.where(event == 1, -np.log(p), -np.log1p(-p)))
 
 
-def _loss_difference(
-    rows: PairedRows, model: int, baseline: int, loss: Callable[[Floats, Ints], Floats]
-) -> PairedDifference:
-    def losses(i: int) -> Floats:
-        score = rows.scores[i]
-        return in_pieces(lambda place, event: loss(score[place], event), rows.places[i], rows.event)
-
-    return mean_difference(losses(model), losses(baseline), rows.weight, rows.cluster)
+def _row_losses(rows: PairedRows, model: int, loss: Callable[[Floats, Ints], Floats]) -> Floats:
+    score = rows.scores[model]
+    return in_pieces(lambda place, event: loss(score[place], event), rows.places[model], rows.event)
 
 
 def paired_replicates(

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant._support.arrays import Floats, Ints, dot
 from calibrant._support.lazy import cached_property
-from calibrant.inference.paired import PairedDifference
+from calibrant.inference.paired import PairedDifference, SquaredPair
 
 # Up to this number of blocks (classes), covariances between blocks are computed; for more they are bounded.
 _MAX_JOINT_BLOCKS = 32
@@ -240,7 +240,8 @@ def deviation_difference(model: SquaredDeviation, baseline: SquaredDeviation, ro
     value, scale = model.value - baseline.value, model.observed + baseline.observed
     # Errors that do not vary: a difference above rounding is certain.
     least = (_ROUNDING * scale) ** 2 if abs(value) > 1e3 * _ROUNDING * scale else 0.0
-    return PairedDifference(value, max(first - second, second, equal, least), rows.degrees)
+    squares = SquaredPair((model.value, baseline.value), first, scale, max(second, least))
+    return PairedDifference(value, max(first - second, second, equal, least), rows.degrees, squares=squares)
 
 
 def _variance_if_equal(model: SquaredDeviation, baseline: SquaredDeviation, rows: SampledRows) -> float:

@@ -20,6 +20,11 @@ def student_two_sided(t: float, degrees: float) -> float:
     return normal_two_sided(t) if np.isinf(degrees) else float(2 * stdtr(degrees, -abs(t)))
 
 
+def student_tail(t: float, degrees: float) -> float:
+    """Return the upper tail of Student's t; normal for infinite degrees of freedom."""
+    return float(ndtr(-t) if np.isinf(degrees) else stdtr(degrees, -t))
+
+
 def student_quantile(share: float, degrees: float) -> float:
     """Return a quantile of Student's distribution; normal for infinite degrees of freedom."""
     return float(ndtri(share) if np.isinf(degrees) else stdtrit(degrees, share))

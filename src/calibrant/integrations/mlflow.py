@@ -51,7 +51,7 @@ def log_evaluation(
     """Log an evaluation or a comparison to a run of MLflow.
 
     Metrics are logged with the limits of their confidence intervals and the value expected if calibrated; numbers that
-    are undefined are not logged. The verdict and its direction are tags, and so is `Evaluation.passed` ("true" or
+    are undefined are not logged. The verdict and its direction are tags, and so is `passed` ("true" or
     "false"). The folder `name` of the run's artifacts gets the report (``report.html``), the overview
     (``overview.png``, ``overview.svg``), all numbers (``evaluation.json``), the table of metrics and groups
     (``metrics.csv``) and one table for each breakdown (``breakdowns/*.csv``).
@@ -126,7 +126,7 @@ def _tags(result: Any) -> dict[str, str]:
         "kind": result.kind,
         "calibrant": __version__,
     }
-    return tags | ({"passed": str(result.passed).lower()} if hasattr(result, "passed") else {})
+    return tags if result.passed is None else tags | {"passed": str(result.passed).lower()}
 
 
 def _write_artifacts(result: Any, folder: Path) -> None:

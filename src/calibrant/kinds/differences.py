@@ -11,7 +11,7 @@ import numpy as np
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, Note
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
-from calibrant.inference.multiplicity import adjust_differences
+from calibrant.inference.model_pairs import ComparisonPlan, Pair, all_pairs
 from calibrant.inference.paired import PairedDifference, mean_difference
 from calibrant.inference.squared_deviations import SampledRows, SquaredDeviation, deviation_difference
 from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks
@@ -155,6 +155,7 @@ def compare_models(
     forecasts: Mapping[str, Any],
     kind: Any,
     *,
+    plan: ComparisonPlan,
     evaluate: Callable[..., Evaluation],
     cluster: Column | None,
     **reading: Any,
@@ -162,7 +163,7 @@ def compare_models(
     """Compare models on the same rows: their deviations decide, and and compare their losses per row.
 
     `kind` is the module `differences` of their kind, with ``MODELS`` and ``TERMS``. `evaluate` evaluates one model,
-    given outcomes, forecast and the options for reading rows.
+    given outcomes, forecast and the options for reading rows. `plan` states the pairs and margins.
     """
     if hasattr(y_true, "n_dropped"):
         raise InputError(
@@ -188,12 +189,28 @@ def compare_models(
     check_score_names(settings.metrics, models.scores)
     measured = models.measure(used, sampled)
     paired_test = PAIRED_TEST if serial is None else DIEBOLD_MARIANO
-    found = _tested(list(forecasts), terms.decides, measured, sampled, settings.confidence_level, paired_test)
+    tests = _tests(terms.decides, measured, sampled)
+    level = settings.confidence_level
+    units = {terms.decides: terms.squared_unit, **measured.units}
+    found = [
+        d
+        for metric, pairs in tests.items()
+        for d in plan.differences(
+            metric, pairs, level, test=DECIDING_TEST if metric == terms.decides else paired_test, unit=units[metric]
+        )
+    ]
     little = sum(d.test == DECIDING_TEST and math.isnan(d.low) for d in found)
-    found += _untested(evaluations, {*measured.incomparable, *(d.metric for d in found)})
+    found += _untested(plan, evaluations, {*measured.incomparable, *tests})
     reason = measured.too_little or (Note("little_information", little, _LITTLE) if little else None)
-    notes = tuple(note for note in (None if serial is None else serial.note, reason) if note is not None)
-    return Comparison(evaluations, adjust_differences(found), settings, terms, notes)
+    infinite = (plan.infinite_note(metric, tests[metric]) for metric in measured.losses)
+    notes = [note for note in (None if serial is None else serial.note, reason, *infinite) if note is not None]
+    return Comparison(
+        evaluations,
+        settings=settings,
+        terms=terms,
+        own_notes=tuple(notes),
+        **plan.finish(found, tests, terms, settings, units),
+    )
 
 
 def _complete(y_true: Any, rows: Rows) -> Any:
@@ -211,39 +228,25 @@ def _expand(rows: Rows) -> tuple[Rows, SampledRows]:
     return rows, SampledRows(len(rows), importance, rows.cluster_codes)
 
 
-def _tested(
-    names: list[str], decides: str, measured: RowLosses, rows: SampledRows, level: float, paired_test: str
-) -> list[Difference]:
-    """Return the differences that decide, and those of losses with paired t tests."""
-    first, *others = names
-    found = []
-    for i, name in enumerate(others, 1):
-        difference = deviations_difference(measured.deviations[i], measured.deviations[0], rows)
-        if measured.too_little is not None:
-            difference = replace(difference, information=0.0)
-        found.append(Difference.from_test(name, first, decides, difference, level, test=DECIDING_TEST))
-    for metric, losses in measured.losses.items():
-        tests = [mean_difference(each, losses[0], rows.weight, rows.cluster) for each in losses[1:]]
-        if all(math.isfinite(each.value) for each in tests):
-            unit = measured.units[metric]
-            found += [
-                Difference.from_test(name, first, metric, each, level, test=paired_test, unit=unit)
-                for name, each in zip(others, tests, strict=True)
-            ]
-    return found
+def _tests(decides: str, measured: RowLosses, rows: SampledRows) -> dict[str, dict[Pair, PairedDifference]]:
+    """Return the tests of all pairs: of the difference that decides, and of the mean losses."""
+    pairs = all_pairs(len(measured.deviations))
+    tests = {}
+    for i, j in pairs:
+        found = deviations_difference(measured.deviations[i], measured.deviations[j], rows)
+        tests[i, j] = found if measured.too_little is None else replace(found, information=0.0)
+    return {decides: tests} | {
+        metric: {(i, j): mean_difference(losses[i], losses[j], rows.weight, rows.cluster) for i, j in pairs}
+        for metric, losses in measured.losses.items()
+    }
 
 
-def _untested(models: Mapping[str, Evaluation], without: set[str]) -> list[Difference]:
+def _untested(plan: ComparisonPlan, models: Mapping[str, Evaluation], without: set[str]) -> list[Difference]:
     """Return the differences of all other metrics that all models have, without tests."""
-    first, *others = models
-    shared = [name for name in models[first].metrics if all(name in models[each].metrics for each in others)]
+    first, *others = models.values()
     found = []
-    for metric in shared:
-        values = [evaluation[metric].value for evaluation in models.values()]
-        if metric not in without and all(map(math.isfinite, values)):
-            level, unit = models[first].settings.confidence_level, models[first][metric].unit
-            found += [
-                Difference.without_test(name, first, metric, value - values[0], level, unit)
-                for name, value in zip(others, values[1:], strict=True)
-            ]
+    for name, result in first.metrics.items():
+        if name not in without and all(name in other.metrics for other in others):
+            values = [evaluation[name].value for evaluation in models.values()]
+            found += plan.untested(name, values, first.settings.confidence_level, result.unit)
     return found

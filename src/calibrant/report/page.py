@@ -15,7 +15,15 @@ from calibrant.kinds.base import kind_of
 from calibrant.kinds.figures import PAGE_WIDTH, Drawing, Figures
 from calibrant.plots import canvas
 from calibrant.report.advice import EXAMPLE_ROWS, advice, joint_sentence, joint_tone, verdict_sentence, verdict_tone
-from calibrant.report.tables import difference_table, group_table, joint_metrics, metric_table, test_table, words_of
+from calibrant.report.tables import (
+    difference_table,
+    group_table,
+    joint_metrics,
+    metric_table,
+    ranking_table,
+    test_table,
+    words_of,
+)
 from calibrant.report.templates import SafeText, inline_figure, render
 from calibrant.results import sentences
 from calibrant.results.audit import Audit, Segment
@@ -160,9 +168,10 @@ def _comparison(models: Mapping[str, Evaluation], comparison: Comparison | None)
         text = (
             "Models are evaluated separately. cb.compare, or `calibrant compare`, tests differences on the same rows."
         )
-        return {"table": joint_metrics(models), "sentences": [], "notes": [text]}
+        return {"tables": [joint_metrics(models)], "sentences": [], "notes": [text]}
+    tables = (ranking_table(comparison), difference_table(comparison))
     return {
-        "table": difference_table(comparison),
+        "tables": [table for table in tables if table is not None],
         "sentences": list(comparison.reasons()),
         "notes": [comparison.sizes(), *(note.text for note in comparison.own_notes)],
     }

@@ -70,10 +70,21 @@ def _value_with_interval(group: Evaluation, name: str) -> str:
 
 
 def difference_table(c: Comparison) -> ReportTable:
-    """Return the differences of metrics from the baseline."""
-    rows = [[d.model, d.metric, *d.cells()] for d in c.differences]
-    header = ["model", "metric", "difference", "CI", "p-value"]
-    return ReportTable(f"Differences from {c.baseline} on the same rows", [header, *rows], left=(0, 1))
+    """Return the differences of metrics from the baseline, or of all pairs of models."""
+    pairs = c.is_all_pairs and len(c.models) > 2
+    names = [[d.model, d.baseline] if pairs else [d.model] for d in c.differences]
+    rows = [[*name, d.metric, *d.cells()] for name, d in zip(names, c.differences, strict=True)]
+    header = ["model", *(["minus"] if pairs else []), "metric", "difference", "CI", "p-value"]
+    heading = "Differences of all pairs" if pairs else f"Differences from {c.baseline}"
+    return ReportTable(f"{heading} on the same rows", [header, *rows], left=tuple(range(len(header) - 3)))
+
+
+def ranking_table(c: Comparison) -> ReportTable | None:
+    """Return the ranking of more than two models; the differences are those from the first one."""
+    if len(c.ranked) < 3:
+        return None
+    header = ["rank", "model", c.decides, "squares minus the first", "CI, all pairs together", "p-value", "best set"]
+    return ReportTable("Ranking", [header, *(each.cells() for each in c.ranked)], left=(0, 1))
 
 
 def joint_metrics(models: Mapping[str, Evaluation]) -> ReportTable:

@@ -25,7 +25,7 @@ _lazy = _LazyNames(
         "metrics.gce": "RejectionProfile",
         "results.audit": "Audit MulticalibrationError Segment",
         "results.audit_conditions": "Condition",
-        "results.comparison": "Comparison Difference",
+        "results.comparison": "Comparison Difference NonInferiority RankedModel",
         "results.evaluation": "Evaluation",
         "results.settings": "AbsoluteMargin Settings",
         "results.uncertainty": "Equivalence Estimate Interval MetricResult Null SerialDependence",

@@ -21,6 +21,8 @@ from calibrant.results.audit import Segment as Segment
 from calibrant.results.audit_conditions import Condition as Condition
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
+from calibrant.results.comparison import NonInferiority as NonInferiority
+from calibrant.results.comparison import RankedModel as RankedModel
 from calibrant.results.evaluation import Evaluation as Evaluation
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
 from calibrant.results.settings import Settings as Settings

@@ -11,13 +11,15 @@ from calibrant._support.arrays import Column
 from calibrant._support.errors import Note
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
-from calibrant.inference.multiplicity import adjust_differences
+from calibrant.inference.model_pairs import ComparisonPlan, Pair, all_pairs
 from calibrant.inference.paired import (
     ModelPair,
+    PairedDifference,
     bootstrap_difference,
-    brier_difference,
+    brier_losses,
     calibration_difference,
-    log_loss_difference,
+    log_losses,
+    mean_difference,
     paired_replicates,
 )
 from calibrant.inference.paired_rows import PairedRows
@@ -39,15 +41,17 @@ from calibrant.results.comparison import (
     ComparisonTerms,
     Difference,
     check_score_names,
+    difference_unit,
 )
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
-from calibrant.tables.score_table import Partition
+from calibrant.tables.score_table import Partition, ScoreTable
 
 TERMS = ComparisonTerms(
     decides=NAME,
     quantity="log-odds error",
     tests=("log-odds errors", "absolute gaps", "squared gaps"),
+    unit="log-odds",
     scores=("Brier",),
     best="lower",
     ability="discriminates better",
@@ -66,6 +70,7 @@ def compare(
     settings: Settings,
     seed: SeedSequence,
     *,
+    plan: ComparisonPlan,
     cluster: Column | None,
     progress: bool | None,
     **rows: Any,
@@ -85,29 +90,43 @@ def compare(
         for i, (name, design) in enumerate(zip(names, designs, strict=True))
     }
     shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
-    others = range(1, len(names))
-    pairs = [calibration_difference(ModelPair(paired, tables, i, 0, designs)) for i in others]
-    tested = {NAME: pairs, BRIER: [brier_difference(paired, i, 0) for i in others]}
-    losses = [log_loss_difference(paired, i, 0) for i in others]
-    if all(math.isfinite(each.value) for each in losses):
-        tested[LOG_LOSS] = losses
-    rest = {name: m for name, m in settings.metrics.items() if name in shared and name not in tested}
-    tests, paired_test = {NAME: DECIDING_TEST}, PAIRED_TEST if serial is None else DIEBOLD_MARIANO
-    found = [
-        Difference.from_test(name, names[0], metric, each, confidence_level, test=tests.get(metric, paired_test))
-        for metric, several in tested.items()
-        for name, each in zip(names[1:], several, strict=True)
-    ]
+    tests = _tests(paired, tables, designs)
+    rest = {name: m for name, m in settings.metrics.items() if name in shared and name not in tests}
+    paired_test = PAIRED_TEST if serial is None else DIEBOLD_MARIANO
+    found = plan.differences(NAME, tests[NAME], confidence_level, test=DECIDING_TEST, unit=TERMS.squared_unit)
+    little = sum(math.isnan(d.low) for d in found)
+    for metric in (BRIER, LOG_LOSS):
+        found += plan.differences(metric, tests[metric], confidence_level, test=paired_test)
     smooth = {name: metric for name, metric in rest.items() if not metric.measures_gaps}
     if not stored and smooth:
         stored = _stored(paired, list(smooth.values()), settings, seed, progress)
-    found += _from_replicates(models, rest, stored, settings)
+    found += _from_replicates(plan, models, rest, stored, settings)
     for design in designs:
         design.forget()
-    little = sum(pair.has_little_information for pair in pairs)
-    notes = (Note("little_information", little, _LITTLE),) if little else ()
-    scores = {LOG_LOSS: {name: LogLoss().value(table) for name, table in zip(names, tables, strict=True)}}
-    return Comparison(models, adjust_differences(found), settings, TERMS, notes, scores=scores)
+    notes = [
+        Note("little_information", little, _LITTLE) if little else None,
+        plan.infinite_note(LOG_LOSS, tests[LOG_LOSS]),
+    ]
+    return Comparison(
+        models,
+        settings=settings,
+        terms=TERMS,
+        own_notes=tuple(note for note in notes if note is not None),
+        scores={LOG_LOSS: {name: LogLoss().value(table) for name, table in zip(names, tables, strict=True)}},
+        **plan.finish(found, tests, TERMS, settings, {}),
+    )
+
+
+def _tests(
+    rows: PairedRows, tables: Sequence[ScoreTable], designs: Sequence[Design]
+) -> dict[str, dict[Pair, PairedDifference]]:
+    """Return the tests of all pairs of models, by metric."""
+    pairs = all_pairs(len(tables))
+    tests = {NAME: {(i, j): calibration_difference(ModelPair(rows, tables, i, j, designs)) for i, j in pairs}}
+    for metric, loss in ((BRIER, brier_losses), (LOG_LOSS, log_losses)):
+        losses = [loss(rows, i) for i in range(len(tables))]
+        tests[metric] = {(i, j): mean_difference(losses[i], losses[j], rows.weight, rows.cluster) for i, j in pairs}
+    return tests
 
 
 def _evaluate(
@@ -151,21 +170,24 @@ def _stored(
 
 
 def _from_replicates(
+    plan: ComparisonPlan,
     models: Mapping[str, Evaluation],
     metrics: Mapping[str, Metric],
     stored: Sequence[StoredReplicates],
     settings: Settings,
 ) -> list[Difference]:
     """Differences of other metrics: metrics of gaps without, others with an interval by the bootstrap."""
-    level, names = settings.confidence_level, list(models)
+    level, names = settings.confidence_level, plan.names
     found = []
     for name, metric in metrics.items():
         values = [model.metrics[name].value for model in models.values()]
-        for i in range(1, len(names)):
-            value, low, high, pvalue, test = values[i] - values[0], math.nan, math.nan, math.nan, ""
-            if not metric.measures_gaps:
-                drawn = stored[i].of(metric) - stored[0].of(metric)
-                low, high, pvalue = bootstrap_difference(value, drawn, level)
-                test = "bootstrap"
-            found.append(Difference(names[i], names[0], name, value, low, high, level, pvalue, metric.unit, test))
+        if metric.measures_gaps or not all(map(math.isfinite, values)):
+            found += plan.untested(name, values, level, metric.unit)
+            continue
+        unit = difference_unit(metric.unit, name)
+        for i, j in plan.reported:
+            drawn = stored[i].of(metric) - stored[j].of(metric)
+            value = values[i] - values[j]
+            low, high, pvalue = bootstrap_difference(value, drawn, level)
+            found.append(Difference(names[i], names[j], name, value, low, high, level, pvalue, unit, "bootstrap"))
     return found

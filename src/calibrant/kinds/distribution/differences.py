@@ -27,6 +27,7 @@ TERMS = ComparisonTerms(
         "Better calibrated means a smaller coverage error: the shares of outcomes at or below the predicted "
         "quantiles are nearer to their levels."
     ),
+    unit="coverage",
     scores=("CRPS", "pinball loss"),
     best="lower",
     ability="discriminates better",

@@ -22,6 +22,7 @@ TERMS = ComparisonTerms(
     decides="error of class proportions",
     quantity="error of class proportions (mean over classes)",
     meaning="Better calibrated means that classes are predicted in proportions nearer to those of the outcomes.",
+    unit="proportion",
     scores=("accuracy",),
     best="higher",
     ability="predicts more rows correctly",

@@ -29,6 +29,7 @@ TERMS = ComparisonTerms(
     quantity="class-wise log-odds error",
     tests=("class-wise log-odds errors", "class-wise squared gaps"),
     objection="squared gaps of the top label",
+    unit="log-odds",
     scores=("Brier",),
     best="lower",
     ability="discriminates better",

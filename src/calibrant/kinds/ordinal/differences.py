@@ -26,6 +26,7 @@ TERMS = ComparisonTerms(
     decides=NAME,
     quantity=NAME,
     tests=("cumulative log-odds errors", "cumulative squared gaps"),
+    unit="log-odds",
     scores=("RPS",),
     best="lower",
     ability="discriminates better",

@@ -26,6 +26,7 @@ TERMS = ComparisonTerms(
     decides="bias by bin",
     quantity="bias by bin (in standard deviations of the outcome)",
     meaning="Better calibrated means a smaller bias by bin: the mean error over bins of the prediction.",
+    unit="standard deviations of the outcome",
     scores=("MSE",),
     best="lower",
     ability="discriminates better",
