@@ -12,6 +12,7 @@ from calibrant.inference.estimates import FEWEST_EQUAL
 from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.regression import point_components
 from calibrant.inference.regression.point_components import BinSums
+from calibrant.inference.regression.tail_skewness import NO_TAIL, Tail, tail_skewness
 from calibrant.inference.residual_tests import box_moments
 from calibrant.kinds.point.sample import PointSample
 from calibrant.metrics import point as means
@@ -28,10 +29,11 @@ _SMALL_RATIO = 3.0  # of T to its expectation without bias, below which the nonc
 def decide(rows: PointSample, error: Estimate, settings: Settings) -> tuple[Verdict, tuple[Note, ...]]:
     """Return the verdict on point predictions, and notes about tests that are limited; `error` is the mean error."""
     table, margin, alpha = rows.table, float(settings.margin), settings.alpha  # type: ignore[arg-type]
-    sums = point_components.bin_sums(table, rows.cluster, settings.bins, 0.0)
+    tail = tail_skewness(table, rows.cluster)
+    sums = point_components.bin_sums(table, rows.cluster, settings.bins, tail=tail)
     spread = math.sqrt(max(means.variance(table), 0.0))
     deviation = bias_deviation(sums, spread, margin, alpha, np.unique(table.prediction).size)
-    components, limited = mean_components(table, table, rows.cluster, error, sums, 0.0, True)
+    components, limited = mean_components(table, table, rows.cluster, error, sums, 0.0, True, tail)
     if limited:
         deviation = deviation.without_bounds()
     return Verdict(join_tests(components), deviation, alpha), limits_notes(components, limited)
@@ -51,14 +53,15 @@ def mean_components(
     sums: point_components.BinSums,
     known: float,
     testable: bool,
+    tail: Tail = NO_TAIL,
 ) -> tuple[list[TestResult | None], list[str]]:
     """Return the components that test means, and the names of those that skewness limits.
 
-    `known` is the skewness of the members of an ensemble; bins and slope are tested where `testable`.
+    `known` is the skewness of the members of an ensemble, `tail` that of non-negative outcomes; bins and slope are tested where `testable`.
     """
-    mean, skewed_mean = point_components.mean_component(table, cluster, error, known)
+    mean, skewed_mean = point_components.mean_component(table, cluster, error, known, tail)
     slope, skewed_slope = (
-        point_components.slope_component(halves, cluster, sums.skewness) if testable else (None, False)
+        point_components.slope_component(halves, cluster, sums.skewness, tail) if testable else (None, False)
     )
     if error.pvalue is None:
         slope = None
