@@ -76,18 +76,19 @@ def take_dependence(given: dict[str, Any]) -> dict[str, Any]:
 
 def take_settings(given: dict[str, Any]) -> dict[str, Any]:
     """Remove the options of the evaluation, and return those that are given as arguments of `evaluate`."""
-    from calibrant import AbsoluteMargin
+    from calibrant import AbsoluteMargin, RelativeMargin
 
-    absolute = given.pop("absolute_margin")
-    if absolute is not None and given["margin"] is not None:
-        raise InputError(
-            Argument("margin") + " and " + Argument("absolute_margin") + " must not be given together; got both."
-        )
+    absolute, relative = given.pop("absolute_margin"), given.pop("relative_margin")
+    for name, value in (("absolute_margin", absolute), ("relative_margin", relative)):
+        if value is not None and given["margin"] is not None:
+            raise InputError(Argument("margin") + " and " + Argument(name) + " must not be given together; got both.")
     names = ("margin", "alpha", "n_bins", "confidence_level", "n_resamples", "random_state")
     settings = {name: given.pop(name) for name in names}
     settings["costs"] = {f"{cost.over:g}:{cost.under:g}": cost for cost in given.pop("costs")} or None
     if absolute is not None:
         settings["margin"] = AbsoluteMargin(absolute)
+    if relative is not None:
+        settings["margin"] = RelativeMargin(relative)
     return {name: value for name, value in settings.items() if value is not None}
 
 

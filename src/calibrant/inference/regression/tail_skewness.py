@@ -51,7 +51,7 @@ def tail_skewness(table: MeanTable, cluster: Ints | None) -> Tail:
     which is about right for gamma and exponential errors too.
     """
     p, y = table.prediction, table.mean
-    if cluster is not None or not table.single or table.importance or not ((y >= 0).all() and (p > 0).all()):
+    if cluster is not None or table.importance or table.m2.any() or not ((y >= 0).all() and (p > 0).all()):
         return NO_TAIL
     # Relative to predictions with the right mean: those that are much too high have no outcomes above them.
     n, error = table.n.astype(np.float64), y - p * (table.mean_outcome / table.mean_prediction)

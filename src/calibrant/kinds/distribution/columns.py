@@ -95,5 +95,6 @@ COLUMNS = ForecastColumns(
     forecast=_forecast,
     find_models=_find_models,
     is_one_column=False,
-    margin=("distributions 0.01", "Distributions: coverage error."),
+    special_options=("relative_margin",),
+    margin=("distributions 0.01", "Distributions: coverage error; means have the margin of point predictions."),
 )
