@@ -82,6 +82,9 @@ class CountForecast(Forecast):
     def is_discrete(self) -> bool:
         return True
 
+    def spread(self) -> Floats:
+        return np.sqrt(self.variance)
+
     def check_outcomes(self, y: Floats) -> None:
         bad = (y < 0) | (y != np.floor(y))
         if bad.any():

@@ -128,6 +128,9 @@ class Gaussian(Forecast):
     def is_normal(self) -> bool:
         return True
 
+    def spread(self) -> Floats:
+        return np.asarray(self.sd)
+
     def at_score(self, z: Floats) -> Floats:
         """Return the quantiles at the levels of standard normal values, of shape (n, k).
 
@@ -705,6 +708,10 @@ class Frozen(Forecast):
     def point_is_mean(self) -> bool:
         """Whether all rows have a mean; otherwise `point` returns medians."""
         return bool(np.isfinite(self.distribution.mean()).all())
+
+    def spread(self) -> Floats:
+        found = self._full(self.distribution.std())
+        return found if np.isfinite(found).all() else super().spread()
 
     def point(self) -> Floats:
         return np.array(self._full(self.distribution.mean() if self.point_is_mean else self.distribution.median()))
