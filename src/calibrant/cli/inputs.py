@@ -24,8 +24,10 @@ def given_forecast(given: Mapping[str, Any]) -> tuple[str, str]:
     forms = [name for name, (_, option) in options.items() if name in given and not option.completes]
     chosen = [name for name in forms if given[name]]
     for name, (_, option) in options.items():
-        if given.get(name) and option.completes and option.completes not in chosen:
-            raise InputError(Argument(name) + " must be given with " + Argument(option.completes) + "; got it alone.")
+        if given.get(name) and option.completes and not set(option.completes) & set(chosen):
+            raise InputError(
+                Argument(name) + " must be given with " + _alternatives(option.completes) + "; got it alone."
+            )
     if len(chosen) > 1:
         raise InputError(
             Argument(chosen[0]) + " and " + Argument(chosen[1]) + " must not be given together; got both.",

@@ -66,7 +66,7 @@ class BoundedDetails(Details):
 def equivalence_text(deviation: Deviation, alpha: float) -> str:
     """State whether a deviation is shown to lie within its margin."""
     shown = "is" if deviation.within else "is not"
-    bound = "no bound" if math.isnan(deviation.bound) else f"at most {deviation.amount(deviation.bound)}"
+    bound = "no bound" if math.isnan(deviation.bound) else f"at most {deviation.amount(deviation.bound, 3)}"
     return (
         f"Equivalence: the {deviation.name} {shown} shown to lie within the margin of "
         f"{deviation.amount(deviation.margin)} ({bound} with {100 * (1 - alpha):g} % confidence)."

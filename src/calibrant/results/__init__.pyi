@@ -23,6 +23,7 @@ from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
 from calibrant.results.evaluation import Evaluation as Evaluation
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
+from calibrant.results.settings import RelativeMargin as RelativeMargin
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence
 from calibrant.results.uncertainty import Estimate as Estimate

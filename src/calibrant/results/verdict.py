@@ -309,13 +309,15 @@ class Deviation(PlainResult):
         span = f"{100 * self.level:g} % CI {low} to {high}{' %' if self.unit == OF_THE_MEAN else ''}"
         return f"{self.name} {self.amount(self.value)} ({span}), margin {margin}"
 
-    def amount(self, value: float) -> str:
+    def amount(self, value: float, digits: int = 2) -> str:
         """Format a deviation of this unit, a share of the mean outcome as a percentage.
 
         Parameters
         ----------
         value : float
             The number.
+        digits : int, default=2
+            Significant digits.
 
         Returns
         -------
@@ -323,12 +325,12 @@ class Deviation(PlainResult):
             Such as "0.1 standard deviations of the outcome" or "15 % of the mean outcome".
         """
         sign = " %" if self.unit == OF_THE_MEAN else ""
-        return f"{self._digits(value)}{sign}{' ' if self.unit else ''}{self.unit}"
+        return f"{self._digits(value, digits)}{sign}{' ' if self.unit else ''}{self.unit}"
 
-    def _digits(self, value: float) -> str:
+    def _digits(self, value: float, digits: int = 2) -> str:
         if self.unit == OF_THE_MEAN:
             value *= 100
-        return f"{value:.0f}" if 100 <= abs(value) < math.inf else f"{value:.2g}"
+        return f"{value:.0f}" if self.unit == OF_THE_MEAN and 100 <= abs(value) < 1e6 else f"{value:.{digits}g}"
 
     _repr_html_ = line_html
 

@@ -73,6 +73,11 @@ class DistributionDetails(PointDetails):
     }
 
     @property
+    def is_discrete(self) -> bool:
+        """Whether the distributions are discrete."""
+        return self.pit_low is not self.pit_high
+
+    @property
     def point_name(self) -> str:
         """What the point predictions of the rows are."""
         return "prediction" if self.has_means else "predicted median"

@@ -27,6 +27,8 @@ from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdic
 from calibrant.tables.mean_table import MeanTable
 
 _WIDTH_MARGIN = 2.0  # of the coverage error in groups of the width, in units of the margin of that over all rows
+# Share of rows that ties leave open, in units of the standard error of a share, for which groups are compared.
+_MOST_UNRESOLVED = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,12 @@ def decide(
     else:
         components.append(distribution_components.pit_component(pit.u, forecast, cluster, uniformity[0]))
         components.append(distribution_components.coverage_component(pit.u, forecast, cluster, alpha))
-    groups = width_groups(forecast, points.mean, pit.u, cluster, seed)
+    # Ties at quantiles are placed to fit all rows, not those of one width.
+    resolved = float(np.mean(pit.unresolved)) <= _MOST_UNRESOLVED / math.sqrt(pit.u.size)
+    groups = width_groups(forecast, points.mean, pit.u, cluster, seed) if resolved else None
     if groups is not None:
         in_groups = MeanMargin(_WIDTH_MARGIN * margin, "", 1.0)
-        deviations.append(bias_deviation(groups, in_groups, alpha, name="coverage error by width"))
+        deviations.append(bias_deviation(groups.sums, in_groups, alpha, name="coverage error by width"))
     components += [width_component(groups), tail_component(pit.low, pit.high, forecast, cluster)]
     omnibus = _directed(join_tests(components), alpha)
     verdict = Verdict(omnibus, _decisive(deviations), alpha, undirected=("slope",))
