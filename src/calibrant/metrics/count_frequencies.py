@@ -8,7 +8,6 @@ import numpy as np
 from calibrant._support.arrays import Column, Floats
 from calibrant._support.errors import InputError, check_count
 from calibrant._support.formatting import line_html
-from calibrant._support.plain_data import PlainResult
 from calibrant.forecasts.forecast_table import read_outcomes
 
 _MOST_COUNTS = 60
@@ -16,7 +15,7 @@ _MOST_NUMBERS = 1 << 22  # rows that are looked at together
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CountFrequencies(PlainResult):
+class CountFrequencies:
     """Observed and expected numbers of rows with each count; see `count_frequencies`.
 
     Attributes
@@ -43,6 +42,17 @@ class CountFrequencies(PlainResult):
     observed: Floats
     expected: Floats
     error: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the columns as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Lists of numbers.
+        """
+        columns = {name: getattr(self, name).tolist() for name in ("count", "observed", "expected", "error")}
+        return {"schema_version": 1, **columns}
 
     _repr_html_ = line_html
 

@@ -39,6 +39,8 @@ class DistributionDetails(PointDetails):
         Bounds of the PIT values of discrete distributions; elsewhere both are `pit`.
     has_means : bool
         Whether the point predictions are means, not medians.
+    is_discrete : bool
+        Whether the distributions are discrete.
     counts : CountFrequencies or None
         Observed and expected frequencies of counts, for discrete distributions.
 
@@ -65,17 +67,13 @@ class DistributionDetails(PointDetails):
     pit_low: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     pit_high: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     has_means: bool = True
+    is_discrete: bool = False
     counts: CountFrequencies | None = field(default=None, repr=False)
 
     directions: ClassVar[Mapping[str, str]] = {
         "heavy tails": "has tails that are too light (heavy tails of the outcomes)",
         "light tails": "has tails that are too heavy (light tails of the outcomes)",
     }
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether the distributions are discrete."""
-        return self.pit_low is not self.pit_high
 
     @property
     def point_name(self) -> str:

@@ -56,6 +56,7 @@ def evaluate(rows: DistributionSample, settings: Settings, seed: SeedSequence, p
     decomposition = mse_decomposition(table)
     of_details: dict[str, Any] = {"other_tests": uniformity, "deviations": deviations, "pit": u}
     of_details |= {"pit_low": low, "pit_high": high, "has_means": forecast.point_is_mean}
+    of_details["is_discrete"] = forecast.is_discrete
     of_details["counts"] = _counts(table.mean, forecast)
     details = DistributionDetails(line, decomposition, rows.n_clusters, **of_details)
     about_pit = dict.fromkeys(note for test in uniformity for note in test.notes)  # all tests read the same values
