@@ -119,7 +119,7 @@ class CountForecast(Forecast):
         """
         from scipy.special import ndtri
 
-        level = np.minimum(level, 1 - 2.0**-53)
+        level = np.clip(level, 1e-300, 1 - 2.0**-53)
         z, sd = np.maximum(ndtri(level), -40.0), np.sqrt(self.variance)
         skewness = np.divide(2 * self.variance / np.maximum(self.mean, 1e-300) - 1, sd, out=0 * sd, where=sd > 0)
         guess = np.floor(np.maximum(self.mean + sd * (z + skewness * (z**2 - 1) / 6), 0.0))
@@ -316,16 +316,20 @@ class NegativeBinomial(CountForecast):
         return np.asarray(self.dispersion * self.mean)
 
     def cdf(self, k: Floats) -> Floats:
-        from scipy.special import betainc
-
-        c = self._odds
-        return np.where(k < 0, 0.0, betainc(1 / self.dispersion, np.maximum(k, 0) + 1, 1 / (1 + c)))
+        return np.where(k < 0, 0.0, self._tails(np.maximum(k, 0))[0])
 
     def sf(self, k: Floats) -> Floats:
-        from scipy.special import betainc
+        return np.where(k < 0, 1.0, self._tails(np.maximum(k, 0))[1])
 
-        c = self._odds
-        return np.where(k < 0, 1.0, betainc(np.maximum(k, 0) + 1, 1 / self.dispersion, c / (1 + c)))
+    def _tails(self, k: Floats) -> tuple[Floats, Floats]:
+        """Return the probabilities of at most and of more than k events, from the smaller of both success rates."""
+        from scipy.special import betainc, betaincc
+
+        size, c = 1 / self.dispersion, self._odds
+        small = c < 1
+        below = np.where(small, betaincc(k + 1, size, c / (1 + c)), betainc(size, k + 1, 1 / (1 + c)))
+        above = np.where(small, betainc(k + 1, size, c / (1 + c)), betaincc(size, k + 1, 1 / (1 + c)))
+        return below, above
 
     def partial_mean(self, k: Floats) -> Floats:
         # mean F(k) - E[X; X <= k] = (k + 1) (1 + c) f(k + 1)

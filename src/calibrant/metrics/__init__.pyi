@@ -25,8 +25,8 @@ from calibrant.metrics.calibration_errors import OERatio as OERatio
 from calibrant.metrics.calibration_errors import ecce as ecce
 from calibrant.metrics.calibration_errors import isotonic_errors as isotonic_errors
 from calibrant.metrics.costs import Cost
-from calibrant.metrics.count_frequencies import CountFrequencies as CountFrequencies
-from calibrant.metrics.count_frequencies import count_frequencies as count_frequencies
+from calibrant.metrics.counts import CountFrequencies as CountFrequencies
+from calibrant.metrics.counts import count_frequencies as count_frequencies
 from calibrant.metrics.decision_costs import DecisionCost as DecisionCost
 from calibrant.metrics.decision_costs import bayes_threshold as bayes_threshold
 from calibrant.metrics.decision_costs import optimal_prediction as optimal_prediction
