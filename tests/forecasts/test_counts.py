@@ -105,7 +105,7 @@ def test_counts_are_compared_monitored_and_reported(tmp_path):
     rng = np.random.default_rng(0)
     rate, exposure = np.exp(rng.normal(-1, 0.5, 1500)), rng.uniform(0.5, 2.0, 1500)
     y = rng.poisson(rate * exposure)
-    right, wrong = cb.Poisson(rate, exposure=exposure), cb.Poisson(1.6 * rate, exposure=exposure)
+    right, wrong = cb.Poisson(rate, exposure=exposure), cb.Poisson(2.5 * rate, exposure=exposure)
     compared = cb.compare(y, {"right": right, "wrong": wrong})
     assert compared.verdict == "wrong is worse calibrated than right"
     for name, forecast in (("right", right), ("wrong", wrong)):
