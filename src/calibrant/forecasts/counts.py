@@ -134,7 +134,7 @@ class CountForecast(Forecast):
             middle = np.floor((low + high) / 2)
             reached = self.cdf(middle) >= level
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-        return high
+        return np.asarray(high)
 
     def point(self) -> Floats:
         return np.array(self.mean)
@@ -192,8 +192,8 @@ def _read_counts(forecast: Any, names: tuple[str, ...], positive: tuple[str, ...
     values = np.broadcast_arrays(
         *(column.values for column in read.values()), 1.0 if exposure is None else exposure.values
     )
-    for name, column in zip(read, values[:-1], strict=True):
-        object.__setattr__(forecast, name, np.array(column, dtype=np.float64))
+    for name, each in zip(read, values[:-1], strict=True):
+        object.__setattr__(forecast, name, np.array(each, dtype=np.float64))
     object.__setattr__(forecast, "mean", forecast.mean * values[-1])
     object.__setattr__(forecast, "exposure", None)
 

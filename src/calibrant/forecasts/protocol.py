@@ -189,6 +189,7 @@ class Forecast(Protocol):
         y : array of n numbers
             Outcomes.
         """
+        del y  # every number is possible
 
     def at_row_score(self, z: Floats) -> Floats:
         """Return the quantile of each row at the level of its own standard normal value.

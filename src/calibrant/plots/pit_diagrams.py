@@ -329,10 +329,9 @@ class CoverageDisplay(AxesDisplay):
 
     def _observed(self, name: str, levels: Floats = _LEVELS) -> Floats:
         if name in self.cells:
-            ends = [
-                [pit_shares(*self.cells[name], np.array([end])).mean() for end in (1 + s * levels) / 2] for s in (1, -1)
-            ]
-            return np.subtract(*ends)
+            ends = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
+            below = np.array([pit_shares(*self.cells[name], end[None]).mean() for end in ends])
+            return np.asarray(below[levels.size :] - below[: levels.size])
         u = self.u[name]
         reach = np.sort(np.abs(2 * u - 1))
         return np.searchsorted(reach, levels * (1 + 1e-12), side="right") / u.size
