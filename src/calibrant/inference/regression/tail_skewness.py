@@ -9,8 +9,8 @@ from calibrant._support.arrays import Floats, Ints, dot
 from calibrant._support.roots import find_root
 from calibrant.tables.mean_table import MeanTable
 
-_FEWEST = 2  # outcomes above their predictions, which have a Gini index
-_ERROR = 0.2  # of the Gini index of one outcome, for tails between normal and lognormal
+_FEWEST = 5  # outcomes above their predictions that determine the shape of a tail
+_ERROR = 0.25  # of the Gini index of one outcome, for tails between normal and lognormal
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,9 @@ def tail_skewness(table: MeanTable, cluster: Ints | None) -> Tail:
     scaled = error / relative ** (power / 2)
     above = scaled > 0
     count = float(n[above].sum())
-    if count < _FEWEST:
-        return Tail(power)
+    if count < _FEWEST:  # too few to show that the tail is short, unless they are a usual share of the rows
+        unknown = -math.inf if 0 < count < n.sum() / 4 else 0.0
+        return Tail(power, unknown, unknown)
     index = _gini(scaled[above], n[above]) + _ERROR / math.sqrt(count)
     # Within 0.02 for sigma up to 2; the index is sqrt(2) - 1 for a normal distribution.
     sigma = 6 * max(index - (math.sqrt(2) - 1), 0.0)
