@@ -345,6 +345,10 @@ class NegativeBinomial(CountForecast):
            \frac{1}{\pi} \int_0^\infty \frac{1 - (1 + 4 c (1 + c) \frac{s^2}{1 + s^2})^{-1 / \alpha}}{s^2} ds
 
         whose integrand is analytic in log s, so the trapezoidal rule is exact to rounding for every dispersion.
+
+        Returns
+        -------
+        array of shape (n,)
         """
         c, sd = self._odds, np.sqrt(self.variance)
         total = np.zeros(len(self))

@@ -25,8 +25,6 @@ from calibrant.metrics.calibration_errors import OERatio as OERatio
 from calibrant.metrics.calibration_errors import ecce as ecce
 from calibrant.metrics.calibration_errors import isotonic_errors as isotonic_errors
 from calibrant.metrics.costs import Cost
-from calibrant.metrics.counts import CountFrequencies as CountFrequencies
-from calibrant.metrics.counts import count_frequencies as count_frequencies
 from calibrant.metrics.decision_costs import DecisionCost as DecisionCost
 from calibrant.metrics.decision_costs import bayes_threshold as bayes_threshold
 from calibrant.metrics.decision_costs import optimal_prediction as optimal_prediction
@@ -35,6 +33,8 @@ from calibrant.metrics.distribution import NLL as NLL
 from calibrant.metrics.distribution import CoverageError as CoverageError
 from calibrant.metrics.distribution import DistributionMetric as DistributionMetric
 from calibrant.metrics.distribution import IntervalScore as IntervalScore
+from calibrant.metrics.frequencies import CountFrequencies as CountFrequencies
+from calibrant.metrics.frequencies import count_frequencies as count_frequencies
 from calibrant.metrics.gce import GCE as GCE
 from calibrant.metrics.gce import Breakdown as Breakdown
 from calibrant.metrics.labels import Proportions as Proportions

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from calibrant._support.arrays import Bools, Floats
 from calibrant._support.errors import check_share
-from calibrant.metrics.counts import CountFrequencies, count_frequencies
+from calibrant.metrics.frequencies import CountFrequencies, count_frequencies
 from calibrant.plots import canvas
 from calibrant.plots.display import AxesDisplay
 

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._support.arrays import Floats
 from calibrant._support.formatting import short_repr
 from calibrant.kinds.point.details import PointDetails
-from calibrant.metrics.counts import CountFrequencies
+from calibrant.metrics.frequencies import CountFrequencies
 from calibrant.results.verdict import Deviation, TestResult
 
 if TYPE_CHECKING:
