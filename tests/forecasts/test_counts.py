@@ -116,3 +116,14 @@ def test_counts_are_compared_monitored_and_reported(tmp_path):
         assert monitor.status().alarm == (name == "wrong")
     page = cb.evaluate(y, wrong, n_resamples=19).to_html()
     assert "rootogram" in page
+
+
+def test_the_report_on_counts_recommends_means_and_states_the_expected_coverage():
+    rng = np.random.default_rng(0)
+    rate = rng.gamma(2.0, 0.3, 3000)
+    found = cb.evaluate(rng.poisson(rate), cb.Poisson(1.5 * rate), n_resamples=0)
+    page = found.to_html()
+    assert "LinearRecalibrator" in page
+    assert "PITRecalibrator" not in page
+    expected = found.breakdowns["coverage"].per_level["expected"][-1]
+    assert f"calibrated forecasts have {1000 * expected:,.0f}" in page

@@ -87,3 +87,10 @@ def test_results_do_not_depend_on_the_seed():
     y = rng.poisson(rate)
     p = [cb.evaluate(y, cb.Poisson(rate), n_resamples=0, random_state=seed).pvalue for seed in (0, 1)]
     assert p[0] == p[1]
+
+
+def test_counts_that_are_all_zero_have_bounds():
+    rare, common = (cb.evaluate(np.zeros(500), cb.Poisson(np.full(500, mean)), n_resamples=0) for mean in (0.002, 1.0))
+    assert (rare.verdict, common.verdict) == ("inconclusive", "miscalibrated")
+    deviation = rare.details.deviations[0]
+    assert 0 < deviation.value < deviation.bound

@@ -13,7 +13,7 @@ from calibrant._support.errors import Note
 from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.regression import distribution_components, point_components
 from calibrant.inference.regression.conditional_coverage import tail_component, width_component, width_groups
-from calibrant.inference.regression.discrete_pit import LEVELS, Shares
+from calibrant.inference.regression.discrete_pit import LEVELS, Shares, calibrated_covariance
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.regression.tail_skewness import tail_skewness
 from calibrant.inference.residual_tests import sum_covariance, sums_by_cluster
@@ -27,6 +27,7 @@ from calibrant.results.verdict import Deviation, OmnibusTest, TestResult, Verdic
 from calibrant.tables.mean_table import MeanTable
 
 _WIDTH_MARGIN = 2.0  # of the coverage error in groups of the width, in units of the margin of that over all rows
+_FEW_COUNTS = 4000  # rows of counts
 # Share of rows that ties leave open, in units of the standard error of a share, for which groups are compared.
 _MOST_UNRESOLVED = 0.1
 
@@ -138,6 +139,9 @@ def coverage_deviation(pit: PITValues, forecast: Any, cluster: Ints | None, marg
     if forecast.is_discrete:
         shares = Shares.from_cells(pit.low, pit.high, levels, cluster)
         share, covariance, m = shares.mean, shares.covariance / n, n
+        if n <= _FEW_COUNTS or not np.trace(covariance) > 0:  # few events hardly determine the variance of shares
+            calibrated = calibrated_covariance(forecast, levels) / n
+            covariance = max(covariance, calibrated, key=lambda each: float(np.trace(each)))
         if shares.by_cluster is not None:
             m = len(shares.by_cluster)
             covariance = sum_covariance(shares.by_cluster) / n**2
@@ -151,7 +155,7 @@ def coverage_deviation(pit: PITValues, forecast: Any, cluster: Ints | None, marg
     trace = float(np.trace(covariance))
     square = float(np.sum(covariance**2))
     nu = trace**2 / square if square > 0 else 1.0
-    noise = math.sqrt(trace / k * float(chdtri(nu, alpha)) / nu)
+    noise = math.sqrt(max(trace, 0.0) / k * float(chdtri(nu, alpha)) / nu)
     reach = float(stdtrit(m - 1, 1 - alpha)) * error + float(np.mean(pit.unresolved))
     low, high = max(0.0, value - noise), min(1.0, value + reach)
     return Deviation.from_bounds(name, "", value, low, high, margin, alpha)
