@@ -101,6 +101,7 @@ PROGRAMS: dict[str, Program] = {
     "multiclass": _study("verdicts", "multiclass", "an hour", "multiclass*.csv"),
     "ordinal": _study("verdicts", "ordinal", "10 minutes"),
     "serial_dependence": _study("verdicts", "serial_dependence", "20 minutes"),
+    "counts": _study("verdicts", "counts", "15 minutes", "counts.csv", "counts_coverage.csv"),
     "coverage": _study("verdicts", "coverage", "an hour"),
     "planning": _study("verdicts", "planning", "minutes"),
     "sizes": _study("verdicts", "sizes", "an hour", "sizes.csv", "power.csv"),

@@ -52,6 +52,8 @@ from calibrant.export.calibrator_files import load as load
 from calibrant.export.calibrator_files import save as save
 from calibrant.export.onnx_graph import to_onnx as to_onnx
 from calibrant.export.sql import to_sql as to_sql
+from calibrant.forecasts.counts import NegativeBinomial as NegativeBinomial
+from calibrant.forecasts.counts import Poisson as Poisson
 from calibrant.forecasts.distributions import Gaussian as Gaussian
 from calibrant.forecasts.distributions import Quantiles as Quantiles
 from calibrant.forecasts.distributions import Samples as Samples
@@ -128,6 +130,7 @@ from calibrant.monitor.model import Monitor as Monitor
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.evaluation import Evaluation as Evaluation
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
+from calibrant.results.settings import RelativeMargin as RelativeMargin
 from calibrant.tables.score_table import ScoreTable as ScoreTable
 from calibrant.versions import __version__ as __version__
 from calibrant.versions import show_versions as show_versions

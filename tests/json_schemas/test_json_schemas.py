@@ -88,10 +88,11 @@ def forecasts(rows):
     return {kind: (sample.y, sample.make(sample.wrong)) for kind, sample in samples.items()} | {
         "quantiles": (rows["number"], quantiles),
         "samples": (rows["number"], cb.Samples(rows["members"])),
+        "counts": (np.floor(np.abs(rows["number"])), cb.Poisson(np.exp(rows["mean"] / 2))),
     }
 
 
-@pytest.mark.parametrize("name", [*KINDS, "quantiles", "samples"])
+@pytest.mark.parametrize("name", [*KINDS, "quantiles", "samples", "counts"])
 def test_evaluations_and_comparisons_of_each_kind(rows, name):
     y, forecast = forecasts(rows)[name]
     options = {} if name == "labels" else FEW

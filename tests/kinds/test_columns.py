@@ -26,7 +26,7 @@ def check(rows):
 module = ModuleType("calibrant.kinds.rating.columns")
 module.COLUMNS = ForecastColumns(
     noun="ratings",
-    options=(Option("rating", "Ratings of customers."), Option("agency", "Who rates.", completes="rating")),
+    options=(Option("rating", "Ratings of customers."), Option("agency", "Who rates.", completes=("rating",))),
     outcome="label",
     check=check,
     forecast=lambda option, model, values: cb.Labels(values),
@@ -78,7 +78,7 @@ def test_each_kind_states_how_forecasts_are_columns(kind):
     form = columns_of(kind)
     assert isinstance(form, ForecastColumns)
     assert columns_by_kind()[kind] is form
-    assert form.options[0].completes == ""
+    assert form.options[0].completes == ()
 
 
 def test_options_and_thresholds_of_all_kinds_have_different_names():

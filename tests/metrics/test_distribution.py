@@ -464,8 +464,8 @@ def test_medians_are_not_judged_as_means():
     found = evaluate(y, rg.Quantiles(q, stats.gamma(a[:, None]).ppf(q)))
     assert found.verdict == "inconclusive"
     deciding = [name for name, test in found.tests.items() if test.adjusted_pvalue is not None]
-    assert deciding == list(found.decision.omnibus.components) == ["median", "PIT", "coverage"]
-    assert [*found.tests][3:] == ["Anderson-Darling", "Kolmogorov-Smirnov", "chi-squared"]
+    assert deciding == list(found.decision.omnibus.components) == ["median", "PIT", "coverage", "coverage by width"]
+    assert [*found.tests][4:] == ["Anderson-Darling", "Kolmogorov-Smirnov", "chi-squared"]
     assert any("medians" in note.text for note in found.notes)
     heavy = rg.Frozen(stats.invgamma(np.full(10, 0.9)))
     assert not heavy.point_is_mean

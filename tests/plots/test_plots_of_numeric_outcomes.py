@@ -27,7 +27,13 @@ PREDICTED = RNG.gamma(4, 3, 800)
 REAL = 0.8 * PREDICTED + 2 + (1 + PREDICTED / 10) * RNG.normal(size=800)
 FORECAST = rg.Gaussian(PREDICTED, 1.5)
 PARETO = rg.ParetoRecalibrator().fit(FORECAST.part(slice(0, 400)), REAL[:400])
+COUNTS = RNG.poisson(PREDICTED / 10)
 DRAW = {
+    "rootogram": lambda **place: plots.RootogramDisplay.from_predictions(COUNTS, cb.Poisson(PREDICTED / 5), **place),
+    "PIT of counts": lambda **place: plots.PITDisplay.from_predictions(COUNTS, cb.Poisson(PREDICTED / 5), **place),
+    "coverage of counts": lambda **place: plots.CoverageDisplay.from_predictions(
+        COUNTS, cb.NegativeBinomial(PREDICTED / 10, 2.0), **place
+    ),
     "bias": lambda **place: plots.BiasDisplay.from_predictions(REAL, PREDICTED, **place),
     "PIT": lambda **place: plots.PITDisplay.from_predictions(REAL, FORECAST, **place),
     "coverage": lambda **place: plots.CoverageDisplay.from_predictions(
@@ -175,6 +181,34 @@ def test_the_alt_text_names_the_deviation_of_a_histogram(u, words):
     drawn = plots.PITDisplay.from_pit(u(np.random.default_rng(5)), fig=page())
     assert words in drawn.alt_text()
     assert unreadable(drawn.figure_) == []
+
+
+def test_bars_of_counts_hold_the_mean_of_randomised_pit_values():
+    forecast = cb.Poisson(PREDICTED / 5)
+    drawn = DRAW["PIT of counts"](fig=page())
+    values = [rg.pit(COUNTS, forecast, random_state=seed) for seed in range(400)]
+    expected = np.mean([np.histogram(u, bins=10, range=(0, 1))[0] for u in values], axis=0)
+    assert drawn.data()["rows"].tolist() == pytest.approx(expected, abs=2.0)
+    assert "overestimate" in drawn.alt_text()
+    covered = DRAW["coverage of counts"](fig=page()).data()
+    assert (covered["observed"] >= covered["level"] - 0.02).all()  # twice the true spread
+
+
+def test_the_rootogram_hangs_frequencies_from_their_expectation():
+    forecast = cb.Poisson(PREDICTED / 5)
+    drawn = DRAW["rootogram"](fig=page())
+    data = drawn.data()
+    assert data["observed"].tolist() == np.bincount(COUNTS).tolist()
+    share = stats.poisson.pmf(np.arange(COUNTS.max())[:, None], PREDICTED / 5)
+    assert data["expected"].tolist()[:-1] == pytest.approx(share.sum(axis=1))
+    assert data["error"].tolist()[:-1] == pytest.approx(np.sqrt(np.sum(share * (1 - share), axis=1)))
+    assert data["expected"].sum() == pytest.approx(800)
+    assert data["root_difference"].to_numpy() == pytest.approx(np.sqrt(data["observed"]) - np.sqrt(data["expected"]))
+    assert "Count 0 is more frequent than predicted" in drawn.alt_text()
+    two = cb.metrics.count_frequencies(COUNTS, forecast, max_count=2)
+    assert two.observed[-1] == np.count_nonzero(COUNTS >= 2)
+    with pytest.raises(InputError, match="distribution of counts"):
+        cb.metrics.count_frequencies(COUNTS, rg.Gaussian(PREDICTED, 1.0))
 
 
 def test_coverage_curves_count_outcomes_in_central_intervals():

@@ -37,7 +37,8 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
 
     The option that names the forecast states its kind: --score the probability of an event, --class-score those of
     several classes, --ordinal-score those of ordered classes, --predicted-label classes, --point numbers, and --mean
-    with --sd, --quantile or --sample distributions of numbers.
+    with --sd, --quantile or --sample distributions of numbers, --poisson or --negative-binomial with --dispersion those
+    of counts, whose means are rates with --exposure.
 
     Metrics with confidence intervals and null ranges, tests, and a verdict: calibrated, negligible (significant, but
     shown to lie within the margin), miscalibrated (with its direction), or inconclusive.

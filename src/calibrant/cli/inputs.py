@@ -24,8 +24,10 @@ def given_forecast(given: Mapping[str, Any]) -> tuple[str, str]:
     forms = [name for name, (_, option) in options.items() if name in given and not option.completes]
     chosen = [name for name in forms if given[name]]
     for name, (_, option) in options.items():
-        if given.get(name) and option.completes and option.completes not in chosen:
-            raise InputError(Argument(name) + " must be given with " + Argument(option.completes) + "; got it alone.")
+        if given.get(name) and option.completes and not set(option.completes) & set(chosen):
+            raise InputError(
+                Argument(name) + " must be given with " + _alternatives(option.completes) + "; got it alone."
+            )
     if len(chosen) > 1:
         raise InputError(
             Argument(chosen[0]) + " and " + Argument(chosen[1]) + " must not be given together; got both.",
@@ -76,18 +78,19 @@ def take_dependence(given: dict[str, Any]) -> dict[str, Any]:
 
 def take_settings(given: dict[str, Any]) -> dict[str, Any]:
     """Remove the options of the evaluation, and return those that are given as arguments of `evaluate`."""
-    from calibrant import AbsoluteMargin
+    from calibrant import AbsoluteMargin, RelativeMargin
 
-    absolute = given.pop("absolute_margin")
-    if absolute is not None and given["margin"] is not None:
-        raise InputError(
-            Argument("margin") + " and " + Argument("absolute_margin") + " must not be given together; got both."
-        )
+    absolute, relative = given.pop("absolute_margin"), given.pop("relative_margin")
+    for name, value in (("absolute_margin", absolute), ("relative_margin", relative)):
+        if value is not None and given["margin"] is not None:
+            raise InputError(Argument("margin") + " and " + Argument(name) + " must not be given together; got both.")
     names = ("margin", "alpha", "n_bins", "confidence_level", "n_resamples", "random_state")
     settings = {name: given.pop(name) for name in names}
     settings["costs"] = {f"{cost.over:g}:{cost.under:g}": cost for cost in given.pop("costs")} or None
     if absolute is not None:
         settings["margin"] = AbsoluteMargin(absolute)
+    if relative is not None:
+        settings["margin"] = RelativeMargin(relative)
     return {name: value for name, value in settings.items() if value is not None}
 
 

@@ -228,6 +228,9 @@ evaluation_options: Decorator = add_options(
     click.option(
         "--absolute-margin", type=float, metavar="ACE", help="A margin for ACE instead: 0.01 is one percentage point."
     ),
+    click.option(
+        "--relative-margin", type=float, metavar="SHARE", help="A margin for means: 0.05 is 5 % of the mean outcome."
+    ),
     click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the tests and of TCE."),
     click.option(
         *("--bins", "n_bins"), type=int, show_default="10", help="Number of bins of ECE and ACE of scores of one event."

@@ -61,6 +61,7 @@ def evaluate(
     labels         labels         `Labels`: predicted classes
     point          numbers        `Point`: predicted means; or a `MeanTable` instead of both
     distribution   numbers        `Gaussian`, `Quantiles`, `Samples`, or a frozen distribution of scipy.stats
+                   counts         `Poisson`, `NegativeBinomial`
     =============  =============  ==================================================================================
 
     Parameters
@@ -76,12 +77,14 @@ def evaluate(
         fewer than 20 rows on average, which a column of ids has.
     costs : cost, mapping or sequence of costs, optional
         Binary: adds the expected calibration cost of each: ``{"fraud": LinearCost(over=1, under=20)}``.
-    margin : float or AbsoluteMargin, optional
+    margin : float, AbsoluteMargin or RelativeMargin, optional
         Largest deviation that does not matter. Probabilities: the log-odds error, by default 0.1, which means odds that
         are right to about 10 %: 2.5 points at a score of 50 %, 0.1 points at 1 %. ``AbsoluteMargin(0.01)`` tests ACE of
         binary scores instead, in probability. Labels: the largest difference of a class proportion, by
-        default 0.01. Points: the root mean square bias by bin in standard deviations of the outcome, by default 0.05.
-        Distributions: the mean absolute coverage error, by default 0.01.
+        default 0.01. Points: the root mean square bias by bin, by default 0.05 standard deviations of the outcome, or
+        5 % of the mean outcome where outcomes are not negative and that is less; ``RelativeMargin(0.1)`` is 10 % of the
+        mean outcome. Distributions: the mean absolute coverage error, by default 0.01, which may be twice as large in
+        groups of the predicted width; their means have the default margin of points, or a `RelativeMargin`.
     alpha : float, default=0.05
         Level of the tests behind the verdict, and of TCE among the default metrics.
     metrics : list of metrics or mapping of names to metrics, optional
@@ -154,12 +157,17 @@ def evaluate(
     the Stuart-Maxwell test and the exact tests of single classes.
 
     Points and distributions: the omnibus test has the components mean error, bias by bins and slope of the outcome on
-    the prediction; for distributions also uniformity of the PIT values and coverage (all levels jointly). Forecasts
-    that know medians but no means have the share of outcomes below the median instead of the first three. Errors are
+    the prediction; for distributions also uniformity of the PIT values, coverage (all levels jointly), coverage in up
+    to five groups of the predicted width, and the tails beyond 2.5 % on either side. Forecasts
+    that know medians but no means have the share of outcomes below the median instead of the first three. The verdict
+    on distributions is within the margin if the coverage error, that by width, and the bias by bin of the means all
+    are; `decision` has the one that is farthest from its margin. Errors are
     averaged within bins; with fewer than five bins (250 rows) equivalence is not shown unless `bins` are given. The
     tests are corrected for skewness. Where the squared skewness exceeds a fifth of the number of rows, a mean error or
     slope towards the short tail of the errors is not tested, and bins are merged until their rows exceed twenty times
-    the squared skewness; a note with the code ``skewed`` names the limited tests. The mean of a few members of an
+    the squared skewness; a note with the code ``skewed`` names the limited tests. Non-negative outcomes whose upper
+    tail implies a squared skewness above the number of rows are tested by errors in units of their standard deviation,
+    or not at all. The mean of a few members of an
     ensemble (`Samples`) is noisy, so outcomes regress to the mean even if the ensemble is calibrated: bins and slope
     group rows by the mean of one half of the members and measure the error of the other half. With clusters, the
     intervals of "bias by bin" and the tests of PIT values still take rows as independent.

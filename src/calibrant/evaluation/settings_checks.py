@@ -12,7 +12,7 @@ from calibrant._support.random_streams import RandomState
 from calibrant.inference.resampling import check_resamples
 from calibrant.kinds.base import Defaults, Kind
 from calibrant.metrics.bins import EqualSize, choose_bins
-from calibrant.results.settings import AbsoluteMargin, Margin, Settings
+from calibrant.results.settings import AbsoluteMargin, Margin, RelativeMargin, Settings
 
 
 def check_settings(
@@ -49,7 +49,7 @@ def check_settings(
         n_bins, bins = None, choose_bins(EqualSize, n_bins, bins)
     panel = kind.defaults.panel(metrics, alpha=float(alpha), n_bins=n_bins, costs=costs)
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
-    return Settings(checked, float(alpha), level, used, seed, panel, bins), options
+    return Settings(checked, float(alpha), level, used, seed, panel, bins, margin is None), options
 
 
 def time_option(y_true: Any, time: Column | None) -> dict[str, Any]:
@@ -69,6 +69,8 @@ def _check_margin(margin: Margin, defaults: Defaults) -> Margin:
     """Return the margin if it is a positive number, or an absolute margin where the kind has one."""
     if isinstance(margin, AbsoluteMargin) and defaults.takes_absolute_margin:
         return margin
+    if isinstance(margin, RelativeMargin) and defaults.takes_relative_margin:
+        return margin
     number: Any = margin
     if isinstance(number, Real) and not isinstance(number, bool) and 0 < float(number) <= defaults.largest_margin:
         return float(number)
@@ -79,5 +81,8 @@ def _check_margin(margin: Margin, defaults: Defaults) -> Margin:
             + Argument("absolute_margin", python="cb.AbsoluteMargin")
             + "."
         )
+    if defaults.takes_relative_margin:
+        relative = Argument("relative_margin", python="cb.RelativeMargin")
+        hint = f"The default is {defaults.margin:g}. For a share of the mean outcome use " + relative + "."
     condition = f" must be a positive number {defaults.unit}, at most {defaults.largest_margin:g}; got {margin!r}."
     raise InputError(Argument("margin") + condition, hint=hint, value=margin)

@@ -5,6 +5,7 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
+        "forecasts.counts": "NegativeBinomial Poisson",
         "forecasts.distributions": "Frozen Gaussian Quantiles Samples",
         "forecasts.forecast_table": "ForecastTable",
         "forecasts.predictions": "Labels Ordinal Point",

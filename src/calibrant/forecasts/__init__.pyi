@@ -1,3 +1,5 @@
+from calibrant.forecasts.counts import NegativeBinomial as NegativeBinomial
+from calibrant.forecasts.counts import Poisson as Poisson
 from calibrant.forecasts.distributions import Frozen as Frozen
 from calibrant.forecasts.distributions import Gaussian as Gaussian
 from calibrant.forecasts.distributions import Quantiles as Quantiles

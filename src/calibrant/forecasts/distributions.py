@@ -35,7 +35,7 @@ def as_levels(level: Any) -> tuple[Floats, bool]:
     return np.atleast_1d(levels), levels.ndim == 0
 
 
-def _keep_index(forecast: Any, *columns: Any) -> None:
+def keep_index(forecast: Any, *columns: Any) -> None:
     """Keep the index of pandas objects, to compare it with that of the outcomes."""
     for column in columns:
         index = getattr(column, "index", None)
@@ -43,11 +43,11 @@ def _keep_index(forecast: Any, *columns: Any) -> None:
             object.__setattr__(forecast, "index", index)
 
 
-def _some(index: Any, rows: Any) -> Any:
+def some_index(index: Any, rows: Any) -> Any:
     return None if index is None else index[rows]
 
 
-def _per_row(values: Any, name: str) -> _columns.ColumnData:
+def per_row(values: Any, name: str) -> _columns.ColumnData:
     outside = np.atleast_1d(values) if np.ndim(values) == 0 else values
     column = _columns.finite(_columns.read(outside, name, hint=ONE_COLUMN))
     _columns.refuse_missing([column])
@@ -109,8 +109,8 @@ class Gaussian(Forecast):
     index: Any = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        mean, sd = _per_row(self.mean, "mean"), _per_row(self.sd, "sd")
-        _keep_index(self, self.mean, self.sd)
+        mean, sd = per_row(self.mean, "mean"), per_row(self.sd, "sd")
+        keep_index(self, self.mean, self.sd)
         _columns.check_alignment({"mean": self.mean, "sd": self.sd})
         if 1 not in (len(mean), len(sd)):
             _columns.check_lengths([mean, sd])
@@ -127,6 +127,9 @@ class Gaussian(Forecast):
     @property
     def is_normal(self) -> bool:
         return True
+
+    def spread(self) -> Floats:
+        return np.asarray(self.sd)
 
     def at_score(self, z: Floats) -> Floats:
         """Return the quantiles at the levels of standard normal values, of shape (n, k).
@@ -193,7 +196,7 @@ class Gaussian(Forecast):
         return np.where(far, np.abs(y - self.mean) - self.sd / math.sqrt(math.pi), found) if far.any() else found
 
     def part(self, rows: Any) -> "Gaussian":
-        return Gaussian(self.mean[rows], self.sd[rows], index=_some(self.index, rows))
+        return Gaussian(self.mean[rows], self.sd[rows], index=some_index(self.index, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +258,7 @@ class Quantiles(Forecast):
         """
         columns = _interval_columns(intervals)
         if median is not None:
-            columns[0.5] = _per_row(median, "median")
+            columns[0.5] = per_row(median, "median")
         given = [column for ends in intervals.values() for column in ends] + [median]
         _columns.check_lengths(list(columns.values()))
         _columns.check_alignment({str(place): column for place, column in enumerate(given) if column is not None})
@@ -263,7 +266,7 @@ class Quantiles(Forecast):
         for lower, upper in pairwise(levels):
             _check_order(columns[lower], columns[upper])
         found = cls(levels, np.column_stack([columns[level].values for level in levels]))
-        _keep_index(found, *given)
+        keep_index(found, *given)
         return found
 
     def __post_init__(self) -> None:
@@ -289,7 +292,7 @@ class Quantiles(Forecast):
                 hint="Sort them (np.sort(values, axis=1)), which never makes a forecast worse.",
                 row=row,
             )
-        _keep_index(self, self.values)
+        keep_index(self, self.values)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "values", values)
 
@@ -394,7 +397,7 @@ class Quantiles(Forecast):
         return np.asarray(2 * pinball_losses(y, self.values, self.levels).mean(axis=1))
 
     def part(self, rows: Any) -> "Quantiles":
-        return Quantiles(self.levels, self.values[rows], index=_some(self.index, rows))
+        return Quantiles(self.levels, self.values[rows], index=some_index(self.index, rows))
 
 
 def _interval_columns(intervals: Any) -> dict[float, _columns.ColumnData]:
@@ -412,7 +415,7 @@ def _interval_columns(intervals: Any) -> dict[float, _columns.ColumnData]:
                 f"intervals must hold a pair (low, high) for each level; got {type(ends).__name__} for {level:g}."
             )
         for quantile, column, end in zip((tail, round(1 - tail, 12)), ends, ("low", "high"), strict=True):
-            columns[quantile] = _per_row(column, f"{end} of level {level:g}")
+            columns[quantile] = per_row(column, f"{end} of level {level:g}")
     return columns
 
 
@@ -469,7 +472,7 @@ class Samples(Forecast):
     index: Any = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        _keep_index(self, self.members)
+        keep_index(self, self.members)
         members = _matrix(self.members, "members", "a column for each member")
         object.__setattr__(self, "members", np.sort(members, axis=1))
 
@@ -579,7 +582,7 @@ class Samples(Forecast):
         return np.asarray(2 / m**2 * np.sum((self.members - y[:, None]) * (m * above - rank), axis=1))
 
     def part(self, rows: Any) -> "Samples":
-        return Samples(self.members[rows], index=_some(self.index, rows))
+        return Samples(self.members[rows], index=some_index(self.index, rows))
 
 
 _MOST_STEPS = 100_000
@@ -705,6 +708,10 @@ class Frozen(Forecast):
     def point_is_mean(self) -> bool:
         """Whether all rows have a mean; otherwise `point` returns medians."""
         return bool(np.isfinite(self.distribution.mean()).all())
+
+    def spread(self) -> Floats:
+        found = self._full(self.distribution.std())
+        return found if np.isfinite(found).all() else super().spread()
 
     def point(self) -> Floats:
         return np.array(self._full(self.distribution.mean() if self.point_is_mean else self.distribution.median()))

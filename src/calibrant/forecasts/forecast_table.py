@@ -20,7 +20,8 @@ def as_forecast(forecast: Any, rows: int | None = None) -> Any:
     found = Frozen(forecast, rows) if is_frozen(forecast) else forecast
     if declared_kind(found) != Forecast.kind:
         raise InputError(
-            f"forecast must be Gaussian, Quantiles, Samples or a frozen distribution of scipy.stats; got "
+            f"forecast must be Gaussian, Quantiles, Samples, Poisson, NegativeBinomial or a frozen distribution of "
+            f"scipy.stats; got "
             f"{type(forecast).__name__}.",
             hint="For example calibrant.regression.Gaussian(mean, sd).",
         )
@@ -35,6 +36,7 @@ def read_outcomes(y_true: Column, forecast: Any, name: str = "y_true") -> tuple[
     rows = Rows.read(y_true, {"forecast": known}, outcome=name, hint=ONE_COLUMN)
     _columns.refuse_missing(rows.columns)
     used = rows.check(_columns.finite, _columns.finite).select()
+    used.forecasts[0].check_outcomes(used.y.values)
     warn_notes(used.notes, stacklevel=3)  # most callers return a number, which cannot carry notes
     return used.y.values, known
 
@@ -105,6 +107,7 @@ class ForecastTable:
         ForecastTable
         """
         used = rows.check(_columns.finite, _columns.finite).select()
+        used.forecasts[-1].check_outcomes(used.y.values)
         return cls(used.y.values, used.forecasts[-1], used.notes, used.n_in, used.n_dropped)
 
     def __len__(self) -> int:

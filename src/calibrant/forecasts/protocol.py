@@ -168,6 +168,29 @@ class Forecast(Protocol):
         """
         return np.array(INTERVAL_LEVELS) if wanted is None else wanted
 
+    def spread(self) -> Floats:
+        """Return how wide each distribution is: a number that orders the rows by their predicted width.
+
+        By default the width of the widest of the usual central intervals.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        level = float(self.interval_levels().max())
+        low, high = self.quantile([(1 - level) / 2, (1 + level) / 2]).T
+        return np.asarray(high - low)
+
+    def check_outcomes(self, y: Floats) -> None:
+        """Raise an error where an outcome is impossible for every distribution of this type, such as a negative count.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+        """
+        del y  # every number is possible
+
     def at_row_score(self, z: Floats) -> Floats:
         """Return the quantile of each row at the level of its own standard normal value.
 

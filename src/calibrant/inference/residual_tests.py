@@ -68,7 +68,8 @@ class IndependentTerms:
     def test(self, known_skewness: float = 0.0) -> tuple[float, float, bool]:
         r"""Return the statistic t, its two-sided p-value, and whether skewness limits the test to one direction.
 
-        `known_skewness` is used where it exceeds that of the terms in size: few rows underestimate it.
+        `known_skewness` is used where it exceeds that of the terms in size, or has the other sign: few rows
+        underestimate it.
 
         The p-value is the larger of those of Student's t and of Hall's (1992) transformation of it,
 
@@ -90,7 +91,8 @@ class IndependentTerms:
             return math.nan, math.nan, False
         if error == 0:
             return (0.0, 1.0, False) if self.total == 0 else (math.copysign(math.inf, self.total), 0.0, False)
-        t, skew = self.total / error, max(self.skewness, known_skewness, key=abs)
+        t, own = self.total / error, self.skewness
+        skew = known_skewness if own * known_skewness < 0 else max(own, known_skewness, key=abs)
         df = max(1.0, min(m - 1, m / (1 + 0.75 * skew**2)))
         short_side = t * skew < 0
         if skew**2 / m > _SKEWNESS_LIMIT:

@@ -219,6 +219,8 @@ class Defaults:
         Default and smallest number of replicates; a default of 0 means that nothing is resampled.
     takes_absolute_margin : bool
         Whether an `AbsoluteMargin` can be given.
+    takes_relative_margin : bool
+        Whether a `RelativeMargin` of means can be given.
     options : tuple of str
         Names of the options that not all kinds have.
     resamples_groups : bool
@@ -231,6 +233,7 @@ class Defaults:
     n_resamples: int
     least_resamples: int = 1
     takes_absolute_margin: bool = False
+    takes_relative_margin: bool = False
     options: tuple[str, ...] = ROW_OPTIONS
     resamples_groups: bool = True
 

@@ -8,10 +8,15 @@ from calibrant._support.formatting import round_up
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import coefficients_text, groups_text, has_few_clusters, omnibus_text, other_tests_text
+from calibrant.results.verdict import Deviation
 
 
 class BoundedDetails(Details):
     """Details of forecasts whose deviation is in units of the outcome or a share."""
+
+    def bounded(self, e: Evaluation) -> tuple[Deviation, ...]:
+        """Return the deviations that must lie within their margins."""
+        return (e.decision.deviation,)
 
     def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
         """Return the p-value times the factor of the group: it is that of a component of the omnibus test."""
@@ -32,13 +37,12 @@ class BoundedDetails(Details):
         deviation = e.decision.deviation
         if math.isnan(deviation.value):
             return f"the {deviation.name} is unknown"
-        unit = f" {deviation.unit}" if deviation.unit else ""
-        size = f"is about {deviation.value:.2g}"
+        size = f"is about {deviation.amount(deviation.value)}"
         if e.verdict in ("calibrated", "negligible"):
-            size = f"is at most {deviation.high:.2g}"
+            size = f"is at most {deviation.amount(deviation.high)}"
         elif e.verdict == "inconclusive" and not math.isnan(deviation.high):
-            size = f"may be up to {deviation.high:.2g}"
-        return f"the {deviation.name} {size}{unit}; the margin is {deviation.margin:g}"
+            size = f"may be up to {deviation.amount(deviation.high)}"
+        return f"the {deviation.name} {size}; the margin is {deviation.amount(deviation.margin)}"
 
     def headline(self, e: Evaluation) -> str:
         """Return verdict, direction, estimate with interval and margin in one sentence."""
@@ -54,16 +58,19 @@ class BoundedDetails(Details):
             yield f"Omnibus test: skipped because {_untested(e)}."
         else:
             yield omnibus_text(e)
-        deviation = e.decision.deviation
-        shown = "is" if deviation.within else "is not"
-        bound = "no bound" if math.isnan(deviation.bound) else f"at most {deviation.bound:.3g}"
-        unit = f" {deviation.unit}" if deviation.unit else ""
-        yield (
-            f"Equivalence: the {deviation.name} {shown} shown to lie within the margin of {deviation.margin:g}{unit} "
-            f"({bound} with {100 * (1 - e.settings.alpha):g} % confidence)."
-        )
+        yield from (equivalence_text(each, e.settings.alpha) for each in self.bounded(e))
         yield from coefficients_text(e.coefficients, ".4g")
         yield from other_tests_text(e)
+
+
+def equivalence_text(deviation: Deviation, alpha: float) -> str:
+    """State whether a deviation is shown to lie within its margin."""
+    shown = "is" if deviation.within else "is not"
+    bound = "no bound" if math.isnan(deviation.bound) else f"at most {deviation.amount(deviation.bound, 3)}"
+    return (
+        f"Equivalence: the {deviation.name} {shown} shown to lie within the margin of "
+        f"{deviation.amount(deviation.margin)} ({bound} with {100 * (1 - alpha):g} % confidence)."
+    )
 
 
 def short_verdict(e: Any) -> str:

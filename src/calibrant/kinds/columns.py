@@ -41,15 +41,15 @@ class Option:
     help, metavar : str
     flags : tuple of str
         By default the argument with dashes.
-    completes : str
-        The argument of the option that names the forecast, if this one only adds columns to it.
+    completes : tuple of str
+        The arguments of the options that name the forecast, if this one only adds columns to it.
     """
 
     name: str
     help: str
     metavar: str = "COLUMN"
     flags: tuple[str, ...] = ()
-    completes: str = ""
+    completes: tuple[str, ...] = ()
 
     @property
     def flag(self) -> str:

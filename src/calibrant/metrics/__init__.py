@@ -13,6 +13,7 @@ _lazy = _LazyNames(
         "metrics.calibration_counter": "CalibrationCounter",
         "metrics.multiclass": "Classwise ClasswiseMetric MulticlassBrier MulticlassLogLoss TopLabelMetric "
         "classwise top_label",
+        "metrics.frequencies": "CountFrequencies count_frequencies",
         "metrics.decision_costs": "DecisionCost bayes_threshold optimal_prediction",
         "metrics.ordinal": "CumulativeMetric RPS rps",
         "metrics.proper_scores": "AUC Brier CorpDecomposition LogLoss MCB MurphyDecomposition StratifiedBrier auc "

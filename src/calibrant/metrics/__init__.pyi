@@ -33,6 +33,8 @@ from calibrant.metrics.distribution import NLL as NLL
 from calibrant.metrics.distribution import CoverageError as CoverageError
 from calibrant.metrics.distribution import DistributionMetric as DistributionMetric
 from calibrant.metrics.distribution import IntervalScore as IntervalScore
+from calibrant.metrics.frequencies import CountFrequencies as CountFrequencies
+from calibrant.metrics.frequencies import count_frequencies as count_frequencies
 from calibrant.metrics.gce import GCE as GCE
 from calibrant.metrics.gce import Breakdown as Breakdown
 from calibrant.metrics.labels import Proportions as Proportions

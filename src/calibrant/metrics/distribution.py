@@ -28,8 +28,9 @@ class Coverage:
     Attributes
     ----------
     per_level : dict of arrays
-        level (nominal), observed (share of outcomes inside), low and high (Clopper-Pearson interval of that share),
-        pvalue (exact binomial test) and width (mean width of the intervals).
+        level (nominal), expected (coverage if calibrated: the level, or more for discrete distributions, whose
+        intervals end at whole numbers), observed (share of outcomes inside), low and high (Clopper-Pearson interval of
+        that share), pvalue (exact binomial test) and width (mean width of the intervals).
     size : int
         Number of rows.
     confidence_level : float
@@ -53,8 +54,8 @@ class Coverage:
 
     @property
     def mean_absolute(self) -> float:
-        """Mean absolute coverage error: distance of observed and nominal coverage."""
-        return float(np.mean(np.abs(self.per_level["observed"] - self.per_level["level"])))
+        """Mean absolute coverage error: distance of observed and expected coverage."""
+        return float(np.mean(np.abs(self.per_level["observed"] - self.per_level["expected"])))
 
     def without_inference(self) -> "Coverage":
         """Return the shares without tests and intervals, for rows in too few clusters.
@@ -93,9 +94,11 @@ class Coverage:
             One row per level.
         """
         level = f"{100 * self.confidence_level:g} % interval"
-        rows = [["nominal", "observed", level, "p", "mean width"]]
-        for nominal, observed, low, high, p, width in zip(*self.per_level.values(), strict=True):
-            shares = [f"{100 * nominal:g} %", f"{100 * observed:.1f} %"]
+        columns = self.per_level
+        same = np.array_equal(columns["level"], columns["expected"])
+        rows = [["nominal", *([] if same else ["expected"]), "observed", level, "p", "mean width"]]
+        for nominal, expected, observed, low, high, p, width in zip(*columns.values(), strict=True):
+            shares = [f"{100 * nominal:g} %", *([] if same else [f"{100 * expected:.1f} %"]), f"{100 * observed:.1f} %"]
             tested = ["", ""] if np.isnan(p) else [f"{100 * low:.1f} to {100 * high:.1f} %", f"{p:.2g}"]
             rows.append([*shares, *tested, f"{width:.4g}"])
         return rows
@@ -113,7 +116,8 @@ def coverage(
     """Coverage of central intervals, with confidence intervals and tests, and their mean width.
 
     The central interval of level L reaches from the (1 - L)/2 to the (1 + L)/2 quantile; an outcome at an end is
-    inside. (Discrete forecasts therefore cover more than L.) For m samples the levels are rounded to those of intervals
+    inside. Discrete forecasts therefore cover more than L if calibrated: by P(low <= X <= high), which is ``expected``
+    and takes the place of L in tests. For m samples the levels are rounded to those of intervals
     between two samples, (m + 1 - 2 i) / (m + 1), because the expected coverage between samples is unknown.
 
     Parameters
@@ -144,18 +148,21 @@ def coverage(
     y, known = read_outcomes(y_true, forecast)
     check_share("confidence_level", confidence_level)
     wanted = coverage_levels(known, levels)
-    inside, width = np.empty(wanted.size), np.empty(wanted.size)
+    inside, width, expected = np.empty(wanted.size), np.empty(wanted.size), wanted.copy()
     for i, level in enumerate(wanted):
         low, high = central_interval(known, level)
         inside[i] = np.count_nonzero((y >= low) & (y <= high))
         width[i] = np.mean(high - low)
+        if known.is_discrete:
+            expected[i] = np.mean(expected_coverage(known, low, high))
     limits = significance.clopper_pearson(inside, y.size, confidence_level=confidence_level)
     per_level = {
         "level": wanted,
+        "expected": expected,
         "observed": inside / y.size,
         "low": limits[0],
         "high": limits[1],
-        "pvalue": significance.binomial(inside, y.size, wanted),
+        "pvalue": significance.binomial(inside, y.size, np.minimum(expected, 1.0)),
         "width": width,
     }
     return Coverage(per_level, y.size, confidence_level)
@@ -180,6 +187,11 @@ def central_interval(forecast: Any, level: float) -> tuple[Floats, Floats]:
     """Return the ends of the central interval of each row."""
     low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
     return low, high
+
+
+def expected_coverage(forecast: Any, low: Floats, high: Floats) -> Floats:
+    """Return the probability of an outcome from `low` to `high`, both included, for each row of a discrete forecast."""
+    return np.asarray(forecast.cells(high)[1] - forecast.cells(low)[0])
 
 
 def sharpness(forecast: Any, *, level: float = 0.9) -> float:
@@ -500,6 +512,8 @@ class IntervalScore(DistributionMetric):
 class CoverageError(DistributionMetric):
     """Mean absolute coverage error: distance of observed and nominal coverage of central intervals, over their levels.
 
+    For discrete distributions the expected coverage takes the place of the nominal one; see `coverage`.
+
     Parameters
     ----------
     levels : tuple of floats, optional
@@ -547,7 +561,7 @@ class CoverageError(DistributionMetric):
         return coverage_levels(table.forecast, self.levels)
 
     def row_values(self, table: ForecastTable) -> Floats:
-        """Return whether each row lies in its interval of each level.
+        """Return whether each row lies in its interval of each level, less what discrete intervals cover too much.
 
         Parameters
         ----------
@@ -559,8 +573,13 @@ class CoverageError(DistributionMetric):
         array of shape (n, k)
             1 inside the interval, 0 outside.
         """
-        ends = [central_interval(table.forecast, level) for level in self.expected(table)]
-        return np.column_stack([(table.y >= low) & (table.y <= high) for low, high in ends]).astype(np.float64)
+        forecast, levels = table.forecast, self.expected(table)
+        ends = [central_interval(forecast, level) for level in levels]
+        found = np.column_stack([(table.y >= low) & (table.y <= high) for low, high in ends]).astype(np.float64)
+        if forecast.is_discrete:
+            expected = [expected_coverage(forecast, low, high) for low, high in ends]
+            found = found + levels - np.column_stack(expected)
+        return found
 
     def combine(self, means: Floats, table: ForecastTable) -> float:
         """Return the mean distance from the nominal levels.

@@ -31,6 +31,7 @@ _lazy = _LazyNames(
         "plots.pit_diagrams": "CoverageDisplay PITDisplay",
         "plots.reliability": "ReliabilityDisplay",
         "plots.roc_hull": "RocHullDisplay",
+        "plots.rootograms": "RootogramDisplay",
         "plots.tce_reliability": "TestBasedReliabilityDisplay",
     },
     needs=_MissingExtraError("Diagrams need matplotlib", "plot", name="matplotlib"),

@@ -22,4 +22,5 @@ from calibrant.plots.pit_diagrams import CoverageDisplay as CoverageDisplay
 from calibrant.plots.pit_diagrams import PITDisplay as PITDisplay
 from calibrant.plots.reliability import ReliabilityDisplay as ReliabilityDisplay
 from calibrant.plots.roc_hull import RocHullDisplay as RocHullDisplay
+from calibrant.plots.rootograms import RootogramDisplay as RootogramDisplay
 from calibrant.plots.tce_reliability import TestBasedReliabilityDisplay as TestBasedReliabilityDisplay

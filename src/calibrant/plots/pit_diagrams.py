@@ -1,7 +1,7 @@
 """`PITDisplay` and `CoverageDisplay`: PIT values of predictive distributions, and the coverage of their intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,11 @@ from calibrant._support.arrays import Bools, Floats
 from calibrant._support.errors import InputError, check_count, check_share
 from calibrant._support.formatting import p_text
 from calibrant._support.random_streams import RandomState
+from calibrant.forecasts.forecast_table import read_outcomes
+from calibrant.inference.regression.discrete_pit import pit_shares
+from calibrant.inference.regression.distribution_components import discrete_components
 from calibrant.inference.regression.uniformity import anderson_darling
-from calibrant.metrics.distribution import pit, read_pit
+from calibrant.metrics.distribution import read_pit, transforms
 from calibrant.plots import canvas
 from calibrant.plots.display import AxesDisplay, display_names, stacked
 from calibrant.results.verdict import TestResult
@@ -39,6 +42,9 @@ class PITDisplay(AxesDisplay):
     overestimation. The grey band is the simultaneous 95 % null range of all bars (exact binomial limits of each bar, at
     a level divided by the number of bars); bars outside of it are orange.
 
+    Of discrete forecasts each row is spread over its interval of F(y) (Czado, Gneiting and Held, 2009): the bars need
+    no random numbers, and the null range, which is that of random PIT values, is wider than needed.
+
     `from_predictions` or `from_pit` creates and draws it.
 
     Attributes
@@ -51,6 +57,8 @@ class PITDisplay(AxesDisplay):
         After drawing; `data` has one row per bar.
     confidence_level : float
         Level of the range of each bar if calibrated.
+    cells : pair of ndarray, optional
+        Bounds of the PIT values of discrete forecasts.
 
     See Also
     --------
@@ -72,6 +80,7 @@ class PITDisplay(AxesDisplay):
     n_bins: int
     test: TestResult | None
     confidence_level: float = 0.95
+    cells: tuple[Floats, Floats] | None = None
 
     @classmethod
     def from_predictions(
@@ -105,7 +114,13 @@ class PITDisplay(AxesDisplay):
         PITDisplay
             The display, drawn; its attribute ``figure_`` is the figure.
         """
-        u = pit(y_true, forecast, random_state=random_state)
+        y, known = read_outcomes(y_true, forecast)
+        if known.is_discrete:
+            low, high = known.cells(y)
+            test = discrete_components(low, high, known, None, 1 - check_share("confidence_level", confidence_level))[0]
+            count = default_bars(y.size) if n_bins is None else check_count("n_bins", n_bins, 200)
+            return cls((low + high) / 2, count, test, confidence_level, (low, high)).plot(ax=ax, fig=fig)
+        u = transforms(y, known, random_state=random_state)
         return cls.from_pit(u, n_bins=n_bins, confidence_level=confidence_level, ax=ax, fig=fig)
 
     @classmethod
@@ -147,7 +162,10 @@ class PITDisplay(AxesDisplay):
         from scipy.stats import binom
 
         edges = np.arange(self.n_bins + 1) / self.n_bins
-        counts = np.bincount(np.searchsorted(edges[1:-1], self.u, side="right"), minlength=self.n_bins)
+        if self.cells is None:
+            counts = np.bincount(np.searchsorted(edges[1:-1], self.u, side="right"), minlength=self.n_bins)
+        else:
+            counts = np.diff([pit_shares(*self.cells, np.array([edge])).sum() for edge in edges])
         tail = (1 - self.confidence_level) / (2 * self.n_bins)
         low, high = binom.ppf([tail, 1 - tail], self.u.size, 1 / self.n_bins)
         return edges, counts.astype(np.float64), float(low), float(high)
@@ -171,7 +189,10 @@ class PITDisplay(AxesDisplay):
 
     @property
     def _test_text(self) -> str:
-        return "not tested" if self.test is None else f"A² = {self.test.statistic:.3g}, {p_text(self.test.pvalue)}"
+        if self.test is None:
+            return "not tested"
+        name = "A² = " if self.cells is None else "T = "
+        return f"{name}{self.test.statistic:.3g}, {p_text(self.test.pvalue)}"
 
     @property
     def _shape_text(self) -> str:
@@ -186,6 +207,8 @@ class PITDisplay(AxesDisplay):
         if test.pvalue > 1 - self.confidence_level:
             return "no significant deviation"
         mean, spread = float(self.u.mean()), float(self.u.std())
+        if self.cells is not None:  # each row is uniform in its interval
+            spread = float(np.sqrt(spread**2 + np.mean(np.diff(self.cells, axis=0) ** 2) / 12))
         lean = (mean - 0.5) * np.sqrt(12 * self.u.size)
         width = (spread**2 * 12 - 1) * np.sqrt(self.u.size / 0.8)  # the variance of (u - 1/2)^2 is 1/180
         if abs(lean) >= abs(width):
@@ -208,7 +231,7 @@ class PITDisplay(AxesDisplay):
             return f"{text}."
         beyond = int(np.count_nonzero(self._beyond(counts, low, high)))
         return (
-            f"{text}, {beyond} of them outside the null range: {self._shape(self.test)} (Anderson-Darling "
+            f"{text}, {beyond} of them outside the null range: {self._shape(self.test)} ({self.test.name} "
             f"{self.test.statistic:.3g}, {p_text(self.test.pvalue)})."
         )
 
@@ -220,7 +243,7 @@ class CoverageDisplay(AxesDisplay):
     On the diagonal the coverage is nominal; below it the forecasts are overconfident (narrow intervals), above it
     underconfident (wide intervals). The grey band is the pointwise 95 % null range of calibrated forecasts of that many
     rows (exact binomial limits). An outcome lies inside the interval of level L if its PIT value lies within L/2 of
-    1/2.
+    1/2. Discrete forecasts are spread over their interval of F(y), as in `PITDisplay`.
 
     `from_predictions` creates and draws it.
 
@@ -237,6 +260,8 @@ class CoverageDisplay(AxesDisplay):
     levels : sequence of float
         Coverages of the intervals that the forecasts state, drawn as points; the curve between them interpolates
         quantiles. Empty for forecasts that state whole distributions.
+    cells : dict of name to pair of ndarray
+        Bounds of the PIT values of discrete forecasts.
 
     See Also
     --------
@@ -257,6 +282,7 @@ class CoverageDisplay(AxesDisplay):
     u: Mapping[str, Floats]
     confidence_level: float = 0.95
     levels: Sequence[float] = ()
+    cells: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
 
     @classmethod
     def from_predictions(
@@ -292,11 +318,21 @@ class CoverageDisplay(AxesDisplay):
         if not several:
             raise InputError("forecast must have at least one forecast; got an empty mapping.")
         names = display_names(several)
-        u = [pit(y_true, each, random_state=random_state) for each in several.values()]
+        u, cells = {}, {}
+        for name, each in zip(names, several.values(), strict=True):
+            y, known = read_outcomes(y_true, each)
+            u[name] = transforms(y, known, random_state=random_state)
+            if known.is_discrete:
+                cells[name] = known.cells(y)
         level = check_share("confidence_level", confidence_level)
-        return cls(dict(zip(names, u, strict=True)), level).plot(ax=ax, fig=fig)
+        return cls(u, level, cells=cells).plot(ax=ax, fig=fig)
 
-    def _observed(self, u: Floats, levels: Floats = _LEVELS) -> Floats:
+    def _observed(self, name: str, levels: Floats = _LEVELS) -> Floats:
+        if name in self.cells:
+            ends = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
+            below = np.array([pit_shares(*self.cells[name], end[None]).mean() for end in ends])
+            return np.asarray(below[levels.size :] - below[: levels.size])
+        u = self.u[name]
         reach = np.sort(np.abs(2 * u - 1))
         return np.searchsorted(reach, levels * (1 + 1e-12), side="right") / u.size
 
@@ -315,29 +351,30 @@ class CoverageDisplay(AxesDisplay):
         ids, colours = canvas.ids_by_name(self.u), canvas.model_colours(len(self.u))
         stated = np.asarray(self.levels, dtype=np.float64)
         self.curves_: dict[str, Line2D] = {}
-        for i, (name, u) in enumerate(self.u.items()):
+        for i, name in enumerate(self.u):
             gid, dash = f"coverage-{ids[name]}", canvas.dash(i // 6)
-            (self.curves_[name],) = ax.plot(_LEVELS, self._observed(u), color=colours[i], lw=1.8, ls=dash, gid=gid)
+            (self.curves_[name],) = ax.plot(_LEVELS, self._observed(name), color=colours[i], lw=1.8, ls=dash, gid=gid)
             points: dict[str, Any] = {"ls": "", "marker": "o", "ms": 5.5, "zorder": 4, "gid": f"{gid}-levels"}
-            ax.plot(stated, self._observed(u, stated), color=colours[i], **points)
+            ax.plot(stated, self._observed(name, stated), color=colours[i], **points)
         canvas.dress(ax, xlim=(0, 1), ylim=(0, 1), aspect="equal", adjustable="box")
         ax.set(xlabel="nominal coverage", ylabel="observed coverage")
         if len(self.u) > 1:
-            above = np.mean([self._observed(u) - _LEVELS for u in self.u.values()]) > 0
+            above = np.mean([self._observed(name) - _LEVELS for name in self.u]) > 0
             corner = "lower right" if above else "upper left"  # where fewer curves are
             canvas.legend(ax, list(self.curves_.values()), list(self.curves_), loc=corner)
         shares = [f"{100 * share:.1f}" for share in sorted(self._at_ninety().values())]
         span = shares[0] if len(self.u) == 1 else f"{shares[0]} to {shares[-1]}"
         small = "points: stated intervals" if self.levels else "below the diagonal: overconfident"
+        small = "counts: intervals of PIT values" if self.cells else small
         small = f"{small}; grey: {100 * self.confidence_level:g} % null range"
         canvas.draw_title(ax, f"90 % intervals cover {span} % of outcomes", small)
 
     def _at_ninety(self) -> dict[str, float]:
-        return {name: float(self._observed(u)[89]) for name, u in self.u.items()}
+        return {name: float(self._observed(name)[89]) for name in self.u}
 
     def _columns(self) -> dict[str, Any]:
         low, high = self._band()
-        parts = {name: {"level": _LEVELS, "observed": self._observed(u)} for name, u in self.u.items()}
+        parts = {name: {"level": _LEVELS, "observed": self._observed(name)} for name in self.u}
         return stacked("forecast", {name: {**part, "band_low": low, "band_high": high} for name, part in parts.items()})
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ from calibrant.results.comparison import NonInferiority as NonInferiority
 from calibrant.results.comparison import RankedModel as RankedModel
 from calibrant.results.evaluation import Evaluation as Evaluation
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
+from calibrant.results.settings import RelativeMargin as RelativeMargin
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence
 from calibrant.results.uncertainty import Estimate as Estimate

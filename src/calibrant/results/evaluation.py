@@ -14,7 +14,7 @@ from calibrant._support.plain_data import finite, frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
 from calibrant.results import sentences
 from calibrant.results.details import Details
-from calibrant.results.settings import AbsoluteMargin, Settings
+from calibrant.results.settings import AbsoluteMargin, RelativeMargin, Settings
 from calibrant.results.text import GroupTable, ResultText, RowTable, n_rows, row_counts
 from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult, SerialDependence
 from calibrant.results.verdict import MISCALIBRATED, Deviation, TestResult, Verdict
@@ -176,7 +176,7 @@ class Evaluation(PrintedResult):
     def margin(self) -> float:
         """The margin; `evaluate` states its unit for each kind."""
         margin = self.settings.margin
-        return margin.value if isinstance(margin, AbsoluteMargin) else margin
+        return margin.value if isinstance(margin, AbsoluteMargin | RelativeMargin) else margin
 
     @cached_property
     def rows_to_decide(self) -> int | None:

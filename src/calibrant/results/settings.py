@@ -43,7 +43,39 @@ class AbsoluteMargin:
             )
 
 
-Margin: TypeAlias = float | AbsoluteMargin
+@dataclass(frozen=True)
+class RelativeMargin:
+    """A margin for the bias of non-negative outcomes, such as counts, amounts or durations, as a share of their mean.
+
+    Parameters
+    ----------
+    value : float
+        Largest bias by bin, divided by the mean outcome, that counts as negligible, in (0, 1).
+
+    See Also
+    --------
+    evaluate, Point, Poisson, AbsoluteMargin
+
+    Examples
+    --------
+    >>> RelativeMargin(0.05)
+    RelativeMargin(value=0.05)
+    """
+
+    value: float
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.value, Real) and not isinstance(self.value, bool) and 0 < self.value < 1):
+            raise InputError(
+                Argument("relative_margin", python="RelativeMargin")
+                + f" must lie between 0 and 1; got {self.value!r}.",
+                hint="0.05 is 5 % of the mean outcome.",
+                argument="margin",
+                value=self.value,
+            )
+
+
+Margin: TypeAlias = float | AbsoluteMargin | RelativeMargin
 
 
 @dataclass(frozen=True)
@@ -52,7 +84,7 @@ class Settings:
 
     Attributes
     ----------
-    margin : float or AbsoluteMargin
+    margin : float, AbsoluteMargin or RelativeMargin
     alpha, confidence_level : float
     n_resamples : int
     random_state : int or None
@@ -62,6 +94,8 @@ class Settings:
         fixed metrics of other kinds.
     bins : object or None
         Bins of point predictions, if they were given.
+    is_default_margin : bool
+        Whether no margin was given, so that the outcomes may decide about its unit.
 
     See Also
     --------
@@ -83,6 +117,7 @@ class Settings:
     random_state: int | None
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     bins: Any = None
+    is_default_margin: bool = field(default=False, repr=False)
 
     @property
     def is_absolute(self) -> bool:
@@ -97,7 +132,9 @@ class Settings:
         dict
             Numbers, text, lists and dicts; metrics and bins by their specification.
         """
-        margin = {"absolute": self.margin.value} if isinstance(self.margin, AbsoluteMargin) else self.margin
-        rest = plain(self, skip=("metrics", "margin", "bins"))
+        margin: Any = self.margin
+        if isinstance(margin, AbsoluteMargin | RelativeMargin):
+            margin = {"absolute" if self.is_absolute else "relative": margin.value}
+        rest = plain(self, skip=("metrics", "margin", "bins", "is_default_margin"))
         metrics = {name: metric.spec for name, metric in self.metrics.items()}
         return {**rest, "margin": margin, "metrics": metrics, "bins": part_to_spec(self.bins)}

@@ -429,7 +429,7 @@ class MetricResult:
             form = NumberFormat.for_spread(self.unit, spread, signed=low < 0)
         expected = form.range(low, high)
         if math.isnan(low) and not math.isnan(self.null.expected):
-            expected = f"{self.null.expected:g}{' %' if self.unit == '%' else ''}"
+            expected = f"{self.null.expected:.4g}{' %' if self.unit == '%' else ''}"
         return [
             form.value(self.value),
             form.range(self.interval.low, self.interval.high),

@@ -176,6 +176,8 @@ class OmnibusTest:
 
 MISCALIBRATED = "miscalibrated"  # the verdict at which a gate fails
 
+OF_THE_MEAN = "of the mean outcome"  # unit of a deviation that is printed as a percentage
+
 _MOST_ROWS = 2**53  # that a table counts exactly
 
 
@@ -298,13 +300,37 @@ class Deviation(PlainResult):
         str
             One phrase, such as "bias by bin 0.1 (90 % CI 0.05 to 0.2), margin 0.05".
         """
-        unit = f" {self.unit}" if self.unit else ""
         if math.isnan(self.value):
-            return f"{self.name} unknown, margin {self.margin:g}{unit}"
+            return f"{self.name} unknown, margin {self.amount(self.margin)}"
+        margin = f"{100 * self.margin:g} %" if self.unit == OF_THE_MEAN else f"{self.margin:g}"
         if math.isnan(self.high):
-            return f"{self.name} {self.value:.2g}{unit} (no interval), margin {self.margin:g}"
-        span = f"{100 * self.level:g} % CI {self.low:.2g} to {self.high:.2g}"
-        return f"{self.name} {self.value:.2g}{unit} ({span}), margin {self.margin:g}"
+            return f"{self.name} {self.amount(self.value)} (no interval), margin {margin}"
+        low, high = (self._digits(each) for each in (self.low, self.high))
+        span = f"{100 * self.level:g} % CI {low} to {high}{' %' if self.unit == OF_THE_MEAN else ''}"
+        return f"{self.name} {self.amount(self.value)} ({span}), margin {margin}"
+
+    def amount(self, value: float, digits: int = 2) -> str:
+        """Format a deviation of this unit, a share of the mean outcome as a percentage.
+
+        Parameters
+        ----------
+        value : float
+            The number.
+        digits : int, default=2
+            Significant digits.
+
+        Returns
+        -------
+        str
+            Such as "0.1 standard deviations of the outcome" or "15 % of the mean outcome".
+        """
+        sign = " %" if self.unit == OF_THE_MEAN else ""
+        return f"{self._digits(value, digits)}{sign}{' ' if self.unit else ''}{self.unit}"
+
+    def _digits(self, value: float, digits: int = 2) -> str:
+        if self.unit == OF_THE_MEAN:
+            value *= 100
+        return f"{value:.0f}" if self.unit == OF_THE_MEAN and 100 <= abs(value) < 1e6 else f"{value:.{digits}g}"
 
     _repr_html_ = line_html
 

@@ -8,6 +8,8 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._support.arrays import Floats, Ints
 from calibrant.forecasts.protocol import INTERVAL_LEVELS
+from calibrant.inference.regression import discrete_pit
+from calibrant.inference.regression.discrete_pit import pit_shares
 from calibrant.inference.residual_tests import (
     IndependentTerms,
     box_test,
@@ -38,6 +40,58 @@ def pit_component(u: Floats, forecast: Any, cluster: Ints | None, uniformity: Te
     inner = merged_levels(levels, u.size)
     share = np.diff(np.concatenate([[0.0], inner, [1.0]]))
     return _cell_component("PIT", method, _kernels.locate(np.nextafter(inner, np.inf), u), share, cluster)
+
+
+def discrete_components(
+    low: Floats, high: Floats, forecast: Any, cluster: Ints | None, alpha: float
+) -> list[TestResult | None]:
+    """Test the PIT values and the coverage of discrete distributions, given the interval of F(y) of each row.
+
+    Each row is spread over its interval, so the tests need no random numbers; the covariance of the shares is that of
+    calibrated forecasts.
+    """
+    central = forecast.interval_levels()
+    lower, upper = (1 - central) / 2, (1 + central) / 2
+    levels = np.unique(np.round(np.concatenate([discrete_pit.LEVELS, lower, upper]), 12))
+    shares = discrete_pit.Shares.from_cells(low, high, levels, cluster)
+    expected = discrete_pit.calibrated_covariance(forecast, levels)
+    rows = np.identity(levels.size)
+    at = [rows[np.searchsorted(levels, each - 1e-9)] for each in (discrete_pit.LEVELS, upper, lower)]
+    covered = at[1] - at[2]
+    missed = pit_shares(low, high, lower).mean(axis=1) + 1 - pit_shares(low, high, upper).mean(axis=1)
+    missed = missed - float(np.mean(1 - central))
+    direction = _direction(missed, cluster, alpha)
+    return [
+        _shares_component("PIT", shares.combine(at[0]), at[0] @ expected @ at[0].T, ""),
+        _shares_component("coverage", shares.combine(covered), covered @ expected @ covered.T, direction),
+    ]
+
+
+def _shares_component(name: str, shares: discrete_pit.Shares, covariance: Floats, direction: str) -> TestResult:
+    """Test shares of rows at several levels by the sum of their squared standard scores."""
+    scale = np.sqrt(np.diag(covariance))
+    varies = scale > 1e-9
+    if not varies.any():
+        return TestResult(math.nan, math.nan, name, method="shares of rows")
+    scale, gap = scale[varies], (shares.mean - shares.levels)[varies]
+    root, method = math.sqrt(shares.size), f"{int(varies.sum())} levels, cumulative chi-squared"
+    statistic = float(np.sum((root * gap / scale) ** 2))
+    if shares.by_cluster is None:
+        pvalue = quadratic_pvalue(statistic, covariance[np.ix_(varies, varies)] / np.outer(scale, scale))
+    else:
+        sums = shares.by_cluster[:, varies] / (scale * root)
+        statistic, pvalue = box_test(statistic, share_covariance(sums), len(sums))
+        method = f"{int(varies.sum())} levels, F approximation"
+    return TestResult(statistic, pvalue, name, direction=direction, method=method)
+
+
+def quadratic_pvalue(statistic: float, covariance: Floats) -> float:
+    """Return the upper tail of a sum of squares of normal variables by three moments (Imhof, 1961)."""
+    from scipy.special import chdtrc
+
+    c1, c2, c3 = (float(np.sum(np.linalg.eigvalsh(covariance) ** power)) for power in (1, 2, 3))
+    df = c2**3 / c3**2
+    return float(chdtrc(df, max(df + (statistic - c1) * math.sqrt(df / c2), 0.0)))
 
 
 def median_component(u: Floats, forecast: Any, cluster: Ints | None) -> TestResult | None:
@@ -111,17 +165,13 @@ def _cumulative_component(
     that are too narrow. The null distribution is approximated by three moments (Imhof, 1961), in clusters by
     `box_test`.
     """
-    from scipy.special import chdtrc
-
     n, k = labels.size, levels.size
     scale = np.sqrt(levels * (1 - levels))
     gap = (np.cumsum(np.bincount(labels, minlength=k + 1))[:k] / n - levels) / scale
     statistic = n * float(gap @ gap)
     if cluster is None:
         covariance = (np.minimum(levels[:, None], levels) - np.outer(levels, levels)) / np.outer(scale, scale)
-        c1, c2, c3 = (float(np.sum(np.linalg.eigvalsh(covariance) ** power)) for power in (1, 2, 3))
-        df = c2**3 / c3**2
-        pvalue = float(chdtrc(df, max(df + (statistic - c1) * math.sqrt(df / c2), 0.0)))
+        pvalue = quadratic_pvalue(statistic, covariance)
         method = f"{method}, cumulative chi-squared"
     else:
         cells = sums_by_cluster(cluster, labels, None, k + 1)
@@ -143,9 +193,16 @@ def _confidence(u: Floats, forecast: Any, central: Floats, cluster: Ints | None,
         missed = (high - low) - ((u > low) & (u <= high))
     else:
         return ""
+    return _direction(missed, cluster, alpha)
+
+
+def _direction(missed: Floats, cluster: Ints | None, alpha: float) -> str:
+    """Return the direction of the mean of `missed`, '' if it is not significant."""
     away = missed - missed.mean()
     total = float(missed.sum())
-    terms = IndependentTerms(total, away, np.ones(u.size)) if cluster is None else cluster_terms(total, cluster, away)
+    terms = (
+        IndependentTerms(total, away, np.ones(away.size)) if cluster is None else cluster_terms(total, cluster, away)
+    )
     t, pvalue, _ = terms.test()
     if not pvalue <= alpha:
         return ""

@@ -15,6 +15,7 @@ from calibrant._support.arrays import Floats, Ints, dot, power_of_two
 from calibrant._support.errors import Note, join_notes
 from calibrant.inference.regression.bias_by_bin import too_alike, usual_bins
 from calibrant.inference.regression.point_line import determines_line
+from calibrant.inference.regression.tail_skewness import NO_TAIL, Tail
 from calibrant.inference.residual_tests import (
     IndependentTerms,
     box_test,
@@ -35,21 +36,38 @@ _BIN_SKEWNESS_LIMIT = 0.05
 _SLOPE_SKEWNESS_LIMIT = 0.1
 # Smallest squared skewness of an ensemble over the number of rows that replaces that of the errors.
 _ENSEMBLE_SKEWNESS = 0.02
+# Largest squared skewness that the tail of outcomes implies, over the number of rows, for which a mean is tested.
+_TAIL_LIMIT = 1.0
 
 
 def mean_component(
-    table: MeanTable, cluster: Ints | None, estimate: Estimate, skewness: float = 0.0
+    table: MeanTable, cluster: Ints | None, estimate: Estimate, skewness: float = 0.0, tail: Tail = NO_TAIL
 ) -> tuple[TestResult, bool]:
-    """Test the mean error, prediction less outcome; return also whether skewness limits the test."""
+    """Test the mean error, prediction less outcome; return also whether skewness limits the test.
+
+    Where the tail of the outcomes is too long for a test of the sum of errors, errors are weighted so that each has the
+    same share in the test.
+    """
     name, direction = "mean error", "overestimates" if estimate.value > 0 else "underestimates"
     if estimate.pvalue is None or estimate.standard_error == 0:
         p = math.nan if estimate.pvalue is None else estimate.pvalue
         return TestResult(math.nan, p, name, direction=direction, method="one-sample t"), False
-    t, p, limited = row_terms(table, table.prediction - table.mean, cluster).test(skewness)
-    return TestResult(t, p, name, direction=direction, method="one-sample t, corrected for skewness"), limited
+    error, method = table.prediction - table.mean, "one-sample t, corrected for skewness"
+    if tail.skewness_of_sum**2 <= _TAIL_LIMIT * table.effective_size:
+        t, p, limited = row_terms(table, error, cluster).test(skewness)
+        return TestResult(t, p, name, direction=direction, method=method), limited
+    weight = (table.prediction / table.mean_prediction) ** (1 - tail.power) if tail.power > 0 else np.ones(len(table))
+    t, p, limited = row_terms(table, error * weight, cluster).test(skewness)
+    if tail.skewness**2 > _TAIL_LIMIT * table.effective_size:
+        limited, p = True, math.nan if t > 0 else p
+    direction = direction if t * estimate.value > 0 else ""
+    method = f"{method}, of errors weighted by the inverse of their variance" if tail.power > 0 else method
+    return TestResult(t, p, name, direction=direction, method=method), limited
 
 
-def slope_component(table: MeanTable, cluster: Ints | None, skewness: float) -> tuple[TestResult | None, bool]:
+def slope_component(
+    table: MeanTable, cluster: Ints | None, skewness: float, tail: Tail = NO_TAIL
+) -> tuple[TestResult | None, bool]:
     r"""Test the slope of the outcome on the prediction against 1; return also whether skewness limits the test.
 
     Standard errors are leverage-corrected (HC3), or those of cluster sums. About :math:`m = (\sum x^2)^2 / \sum x^4`
@@ -74,7 +92,9 @@ def slope_component(table: MeanTable, cluster: Ints | None, skewness: float) -> 
         exact = 1.0 if float(np.abs(error).max()) <= table.rounding else 0.0
         return TestResult(math.nan, exact, name, direction=direction, method="t of the slope"), False
     t, pvalue, limited = _slope_terms(table, cluster, x, left, tilt * spread).test()
-    if cluster is None and skewness**2 * dot(weight, np.square(x**2)) > _SLOPE_SKEWNESS_LIMIT * spread**2:
+    shares = dot(weight, np.square(x**2)) / spread**2  # the inverse of the number of rows that determine the slope
+    of_errors = skewness**2 * shares > _SLOPE_SKEWNESS_LIMIT
+    if cluster is None and (of_errors or tail.skewness**2 * shares > _TAIL_LIMIT):
         pvalue, limited = math.nan, True
     return TestResult(t, pvalue, name, direction=direction, method="t of the slope, corrected for skewness"), limited
 
@@ -108,6 +128,8 @@ class BinSums:
     row_variance : ndarray
         Variances of the mean errors if rows were independent.
     skewness : float
+    tail : float
+        Skewness that the tail of the outcomes implies.
     clusters : int or None
     are_given : bool
         Whether the caller chose the bins.
@@ -121,6 +143,7 @@ class BinSums:
     covariance: Floats
     row_variance: Floats
     skewness: float
+    tail: float
     clusters: int | None
     are_given: bool
     are_merged: bool = False
@@ -134,29 +157,36 @@ class BinSums:
         return bool(np.isfinite(self.error).all() and np.isfinite(self.covariance).all())
 
     @property
+    def rows_needed(self) -> float:
+        """Effective rows that each bin needs because errors are skewed."""
+        return max(self.skewness**2 / _BIN_SKEWNESS_LIMIT, self.tail**2 / _TAIL_LIMIT)
+
+    @property
     def limited(self) -> bool:
         """Whether errors are too skewed for these bins, or for any."""
-        too_skewed = bool(self.skewness**2 / float(self.effective.min()) > _BIN_SKEWNESS_LIMIT)
-        return too_skewed or (self.are_merged and len(self) == 1)
+        return self.rows_needed > float(self.effective.min()) or (self.are_merged and len(self) == 1)
 
 
-def bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins | None, skewness: float = 0.0) -> BinSums:
+def bin_sums(
+    table: MeanTable, cluster: Ints | None, bins: MeanBins | None, skewness: float = 0.0, tail: Tail = NO_TAIL
+) -> BinSums:
     """Return errors in the given bins; by default ten, or fewer so that each has enough rows, clusters and symmetry.
 
     `skewness` is used where it exceeds that of the errors in size.
     """
     if bins is not None and not isinstance(bins, (PAVA, PAVABC)):  # those depend on the outcomes
-        return _bin_sums(table, cluster, bins, True, skewness)
+        return _bin_sums(table, cluster, bins, True, skewness, tail)
     n_clusters = None if cluster is None else int(cluster.max()) + 1
-    found = _bin_sums(table, cluster, usual_bins(table, n_clusters), False, skewness)
+    found = _bin_sums(table, cluster, usual_bins(table, n_clusters), False, skewness, tail)
     while found.limited and len(found) > 1:
-        rows = found.skewness**2 / _BIN_SKEWNESS_LIMIT
-        fewer = int(np.clip(table.effective_size / rows, 1, len(found) - 1))
-        found = replace(_bin_sums(table, cluster, EqualSize(fewer), False, skewness), are_merged=True)
+        fewer = int(np.clip(table.effective_size / found.rows_needed, 1, len(found) - 1))
+        found = replace(_bin_sums(table, cluster, EqualSize(fewer), False, skewness, tail), are_merged=True)
     return found
 
 
-def _bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins, given: bool, skewness: float) -> BinSums:
+def _bin_sums(
+    table: MeanTable, cluster: Ints | None, bins: MeanBins, given: bool, skewness: float, tail: Tail
+) -> BinSums:
     groups = bins(table)
     p, y = table.prediction, table.mean
     means = bin_means(groups, lambda run: p[run] - y[run], rounding=groups.rounding)
@@ -170,7 +200,9 @@ def _bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins, given: boo
         clusters = len(sums)
         covariance = sum_covariance(sums) / np.outer(groups.n, groups.n)
     skew = max(_pooled_skewness(groups, means.mean), skewness, key=abs)
-    return BinSums(groups.n, groups.effective_n, means.mean, covariance, row_variance, skew, clusters, given)
+    return BinSums(
+        groups.n, groups.effective_n, means.mean, covariance, row_variance, skew, tail.skewness, clusters, given
+    )
 
 
 def _pooled_skewness(groups: MeanPartition, mean: Floats) -> float:

@@ -29,7 +29,7 @@ from calibrant.metrics.gce import GCE, Breakdown, RejectionProfile
 from calibrant.metrics.losses import CostLoss, absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.proper_scores import CorpDecomposition, corp_decomposition
-from calibrant.results.settings import AbsoluteMargin, Settings
+from calibrant.results.settings import Settings
 from calibrant.results.text import mean_score, n_rows, rows_text
 from calibrant.results.uncertainty import Estimate
 from calibrant.results.verdict import TestResult
@@ -317,7 +317,7 @@ class BinaryDetails(LogOddsDetails):
     def rows_needed(self) -> int | None:
         """Number of further rows that would probably decide an inconclusive verdict, where it is known."""
         margin, alpha = self.settings.margin, self.settings.alpha
-        if isinstance(margin, AbsoluteMargin) or not self.information > 0:
+        if not isinstance(margin, float) or not self.information > 0:
             return None
         return rows_to_decide(n_rows(self.table), self.information, margin, alpha)
 

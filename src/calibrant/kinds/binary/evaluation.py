@@ -131,7 +131,7 @@ def evaluate(
             return known, details, run_together(resample, details.complete, rows=len(table))[0]
         return known, details, resample()
 
-    margin = DEFAULTS.margin if isinstance(settings.margin, AbsoluteMargin) else settings.margin
+    margin = settings.margin if isinstance(settings.margin, float) else DEFAULTS.margin
     levels = {"margin": margin, "alpha": settings.alpha, "confidence_level": settings.confidence_level}
     components, deviation = partial(binary_components, design), LogOddsDeviation(design)
     value = partial(getattr, deviation, "value")  # kept by the deviation

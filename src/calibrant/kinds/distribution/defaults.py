@@ -13,6 +13,7 @@ DEFAULTS = Defaults(
     largest_margin=0.5,
     n_resamples=199,
     least_resamples=0,
+    takes_relative_margin=True,
     options=("metrics", "n_bins", "bins", *ROW_OPTIONS),
     resamples_groups=False,
 )

@@ -19,9 +19,10 @@ from calibrant.kinds.distribution.metrics import (
     distribution_estimates,
 )
 from calibrant.kinds.distribution.sample import DistributionSample
-from calibrant.kinds.distribution.verdict import decide
+from calibrant.kinds.distribution.verdict import PITValues, decide
 from calibrant.kinds.point.evaluation import bins_of_bias, given_metrics, measure_means
 from calibrant.kinds.point.metrics import metric_results
+from calibrant.metrics.frequencies import CountFrequencies, count_frequencies
 from calibrant.metrics.distribution import transforms
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
@@ -39,17 +40,25 @@ def evaluate(rows: DistributionSample, settings: Settings, seed: SeedSequence, p
     line = tce = None
     if forecast.point_is_mean:
         line, tce = measure_means(halves, cluster, settings, seed, progress)
-    u, ties = settle_ties(transforms(table.mean, forecast, random_state=seed), table.mean, forecast)
+    u, unresolved, ties = settle_ties(
+        transforms(table.mean, forecast, random_state=seed), table.mean, forecast, random_state=seed
+    )
+    low, high = forecast.cells(table.mean) if forecast.is_discrete else (u, u)
+    pit = PITValues(low, high, u, unresolved)
     covered = coverage_by_level(table.mean, forecast, cluster, level)
-    uniformity = _uniformity(np.sort(u), forecast)
-    verdict, limits = decide(rows, halves, estimates["mean error"], u, uniformity[0], settings)
+    uniformity = () if forecast.is_discrete else _uniformity(np.sort(u), forecast)
+    verdict, deviations, limits = decide(rows, halves, estimates["mean error"], pit, uniformity, settings, seed)
     panel = metric_results(estimates, verdict.omnibus, tce, UNITS_OF_DISTRIBUTIONS)
     panel |= {} if covered is None else coverage_results(covered)
     if settings.metrics:
         panel = {"mean error": panel["mean error"], **given_metrics(rows, verdict, settings, seed, progress)}
     breakdowns = {"bias by bin": bins_of_bias(halves, settings)} | ({} if covered is None else {"coverage": covered})
     decomposition = mse_decomposition(table)
-    details = DistributionDetails(line, decomposition, rows.n_clusters, uniformity, u)
+    of_details: dict[str, Any] = {"other_tests": uniformity, "deviations": deviations, "pit": u}
+    of_details |= {"pit_low": low, "pit_high": high, "has_means": forecast.point_is_mean}
+    of_details["is_discrete"] = forecast.is_discrete
+    of_details["counts"] = _counts(table.mean, forecast)
+    details = DistributionDetails(line, decomposition, rows.n_clusters, **of_details)
     about_pit = dict.fromkeys(note for test in uniformity for note in test.notes)  # all tests read the same values
     notes = join_notes(_notes(table, forecast, halves), about_pit, limits, ties)
     return Evaluation("distribution", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
@@ -77,6 +86,13 @@ def _median_notes(forecast: Any) -> list[Note]:
         levels = ", ".join(f"{100 * level:.4g}" for level in known)
         notes.append(Note("levels", known.size, f"Only quantiles at these levels are tested: {levels} %."))
     return notes
+
+
+def _counts(y: Floats, forecast: Any) -> CountFrequencies | None:
+    """Return observed and expected frequencies of counts; None for outcomes that are no counts, or have large ones."""
+    if not forecast.is_discrete or not len(y) or y.min() < 0 or (y != np.floor(y)).any():
+        return None
+    return count_frequencies(y, forecast)
 
 
 def _uniformity(u: Floats, forecast: Any) -> tuple[TestResult, ...]:

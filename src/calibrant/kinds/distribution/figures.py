@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from calibrant._support.arrays import Floats
 from calibrant.kinds.distribution.words import WORDS
 from calibrant.kinds.figures import ComparedModels, Drawing, on_page
 from calibrant.kinds.point.figures import PointFigures, bias
 from calibrant.plots.display import display_names
 from calibrant.plots.pit_diagrams import CoverageDisplay, PITDisplay, default_bars
+from calibrant.plots.rootograms import RootogramDisplay
 from calibrant.results.comparison import Comparison
 from calibrant.results.evaluation import Evaluation
 
@@ -31,7 +33,9 @@ class DistributionFigures(PointFigures):
         return on_page("lead", coverage(e), 4.9)
 
     def further(self, e: Evaluation) -> dict[str, list[Drawing]]:
-        return {"reasons": [on_page("pit", pit(e), 3.6)], "bins": [on_page("bias", bias(e), 4.6)]}
+        frequencies = rootogram(e)
+        counts = [] if frequencies is None else [on_page("rootogram", frequencies, 3.6)]
+        return {"reasons": [on_page("pit", pit(e), 3.6), *counts], "bins": [on_page("bias", bias(e), 4.6)]}
 
     def group_metrics(self, e: Evaluation) -> list[str]:
         size = WORDS.group_metric(e) or next(iter(e.metrics))
@@ -47,8 +51,17 @@ FIGURES = DistributionFigures()
 def pit(e: Evaluation) -> PITDisplay:
     """Return the histogram of the PIT values, not yet drawn."""
     details: Any = e.details
-    test = e.tests.get("Anderson-Darling")
-    return PITDisplay(details.pit, default_bars(details.pit.size), test, e.settings.confidence_level)
+    test, cells = e.tests.get("Anderson-Darling"), None
+    if details.is_discrete:
+        test, cells = e.tests.get("PIT"), (details.pit_low, details.pit_high)
+    u = details.pit if cells is None else (cells[0] + cells[1]) / 2
+    return PITDisplay(u, default_bars(u.size), test, e.settings.confidence_level, cells)
+
+
+def rootogram(e: Evaluation) -> RootogramDisplay | None:
+    """Return the observed and expected frequencies of counts, not yet drawn; None for other outcomes."""
+    details: Any = e.details
+    return None if details.counts is None else RootogramDisplay(details.counts, e.settings.confidence_level)
 
 
 def coverage(e: Evaluation) -> CoverageDisplay:
@@ -57,11 +70,19 @@ def coverage(e: Evaluation) -> CoverageDisplay:
     central: Any = e.breakdowns.get("coverage")
     stated = any(note.code == "levels" for note in e.notes) and central is not None
     levels = tuple(float(level) for level in central.per_level["level"]) if stated else ()
-    return CoverageDisplay({"forecast": details.pit}, e.settings.confidence_level, levels)
+    return CoverageDisplay(
+        {"forecast": details.pit}, e.settings.confidence_level, levels, _cells({"forecast": details})
+    )
 
 
 def coverage_of(models: Mapping[str, Evaluation]) -> CoverageDisplay:
     """Return the coverage curves of several models, not yet drawn."""
     details: list[Any] = [e.details for e in models.values()]
     values = {name: d.pit for name, d in zip(display_names(models), details, strict=True)}
-    return CoverageDisplay(values, next(iter(models.values())).settings.confidence_level)
+    cells = _cells(dict(zip(values, details, strict=True)))
+    return CoverageDisplay(values, next(iter(models.values())).settings.confidence_level, cells=cells)
+
+
+def _cells(details: Mapping[str, Any]) -> dict[str, tuple[Floats, Floats]]:
+    """Return the bounds of the PIT values of discrete forecasts."""
+    return {name: (each.pit_low, each.pit_high) for name, each in details.items() if each.is_discrete}

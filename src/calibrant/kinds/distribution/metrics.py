@@ -39,10 +39,10 @@ def distribution_estimates(table: MeanTable, forecast: Any, cluster: Ints | None
 def coverage_results(covered: Coverage) -> dict[str, MetricResult]:
     """Return the coverage of central intervals as metrics."""
     results = {}
-    columns = (covered.per_level[name] for name in ("level", "observed", "low", "high", "pvalue"))
-    for nominal, observed, low, high, pvalue in zip(*columns, strict=True):
+    columns = (covered.per_level[name] for name in ("level", "expected", "observed", "low", "high", "pvalue"))
+    for nominal, calibrated, observed, low, high, pvalue in zip(*columns, strict=True):
         name, limits = f"coverage of {100 * nominal:.3g} % intervals", (100 * float(low), 100 * float(high))
-        expected, level = 100 * float(nominal), covered.confidence_level
+        expected, level = 100 * float(calibrated), covered.confidence_level
         results[name] = metric_result(
             name, 100 * float(observed), limits, expected, float(pvalue), math.nan, level, "exact", "%"
         )
@@ -62,12 +62,14 @@ def coverage_by_level(y: Floats, forecast: Any, cluster: Ints | None, level: flo
 def _clustered(covered: Coverage, y: Floats, forecast: Any, cluster: Ints) -> Coverage:
     """Return coverage with confidence intervals and tests based on cluster sums."""
     found: dict[str, list[float]] = {"low": [], "high": [], "pvalue": []}
-    for level, observed in zip(covered.per_level["level"], covered.per_level["observed"], strict=True):
+    for level, expected, observed in zip(
+        *(covered.per_level[name] for name in ("level", "expected", "observed")), strict=True
+    ):
         low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
         sums = np.bincount(cluster, weights=((y >= low) & (y <= high)) - observed)
         m = sums.size
         error = math.sqrt(m / max(m - 1, 1) * dot(sums, sums)) / y.size
-        e = from_error("", float(observed), error, m - 1, null=float(level), level=covered.confidence_level)
+        e = from_error("", float(observed), error, m - 1, null=float(expected), level=covered.confidence_level)
         for name, value in (("low", max(e.low, 0.0)), ("high", min(e.high, 1.0)), ("pvalue", e.pvalue or 0.0)):
             found[name].append(value)
     per_level = {name: np.array(found.get(name, values)) for name, values in covered.per_level.items()}

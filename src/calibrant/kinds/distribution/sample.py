@@ -44,6 +44,7 @@ class DistributionSample(Sample):
         """Validate rows, whose forecasts are point predictions and distributions."""
         used = check_means(rows)
         points = MeanTable.from_rows(used)
+        used.forecasts[1].check_outcomes(points.mean)
         table = ForecastTable(points.mean, used.forecasts[1], points.notes, points.n_in, points.n_dropped)
         return cls(table, used.cluster_codes, points)
 

@@ -19,7 +19,13 @@ class DistributionWords(PointWords):
         return None
 
     def recalibrate(self, e: Evaluation, rows: str) -> Action:
-        """Recommend shifts of the quantiles where only quantiles are stated, and a map of the PIT values elsewhere."""
+        """Recommend shifts of the quantiles where only quantiles are stated, and a map of the PIT values elsewhere.
+
+        Distributions of counts have no continuous map: their means are recalibrated.
+        """
+        details: Any = e.details
+        if details.is_discrete and details.has_means:
+            return super().recalibrate(e, rows)
         quantiles = any(note.code == "levels" for note in e.notes)
         name, method = ("QuantileRecalibrator", "quantile") if quantiles else ("PITRecalibrator", "pit")
         central: Any = e.breakdowns.get("coverage")
@@ -40,7 +46,7 @@ class DistributionWords(PointWords):
         return [
             f"Of 1,000 outcomes, expect {1000 * columns['observed'][i]:,.0f} inside the {100 * levels[i]:g} % interval "
             f"({100 * central.confidence_level:g} % CI {1000 * columns['low'][i]:,.0f} to "
-            f"{1000 * columns['high'][i]:,.0f}); calibrated forecasts have {1000 * levels[i]:,.0f}."
+            f"{1000 * columns['high'][i]:,.0f}); calibrated forecasts have {1000 * columns['expected'][i]:,.0f}."
             for i in dict.fromkeys((int(np.argmax(levels)), int(np.argmin(levels))))
         ]
 

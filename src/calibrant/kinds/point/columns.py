@@ -24,7 +24,12 @@ COLUMNS = ForecastColumns(
     outcome="number",
     check=check_numbers,
     forecast=_forecast,
-    margin=("point predictions 0.05", "Point predictions: bias by bin in standard deviations of the outcome."),
+    special_options=("relative_margin",),
+    margin=(
+        "point predictions 0.05",
+        "Point predictions: bias by bin in standard deviations of the outcome; by default for non-negative outcomes "
+        "also 5 % of their mean.",
+    ),
     audited=lambda model: _forecast("point", model, model.columns[0]),
     fit=Fit(("linear", "isotonic", "local", "cost"), _metrics, registry="RECALIBRATORS", number_format=".5g"),
     model_columns=lambda calibrator: (["prediction"], ["prediction"]),

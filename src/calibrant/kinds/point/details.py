@@ -58,6 +58,11 @@ class PointDetails(BoundedDetails):
         """Slope and intercept of outcomes on predictions, where they are defined."""
         return () if self.line is None else (self.line.slope, self.line.intercept)
 
+    @property
+    def point_name(self) -> str:
+        """What the point predictions of the rows are."""
+        return "prediction"
+
     def sizes(self, table: MeanTable) -> dict[str, Any]:
         """Return mean prediction and mean outcome."""
         return {"mean_prediction": table.mean_prediction, "mean_outcome": table.mean_outcome}
@@ -70,7 +75,7 @@ class PointDetails(BoundedDetails):
         """Format the number of rows, mean prediction and mean outcome."""
         weighted = "weighted " if table.importance else ""
         return (
-            f"{rows_text(table)}; {weighted}mean prediction {table.mean_prediction:.4g}, "
+            f"{rows_text(table)}; {weighted}mean {self.point_name} {table.mean_prediction:.4g}, "
             f"{weighted}mean outcome {table.mean_outcome:.4g}"
         )
 

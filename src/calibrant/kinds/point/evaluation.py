@@ -1,5 +1,6 @@
 """Evaluation of point predictions: metrics with intervals, and a verdict."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from calibrant.kinds.point.details import PointDetails
 from calibrant.kinds.point.metrics import estimate_metrics, metric_results, resampled_metrics
 from calibrant.kinds.point.sample import PointSample
 from calibrant.kinds.point.tce import tce_with_null
-from calibrant.kinds.point.verdict import decide
+from calibrant.kinds.point.verdict import decide, mean_margin
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.settings import Settings
+from calibrant.results.settings import RelativeMargin, Settings
 from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Verdict
 from calibrant.tables.mean_table import MeanTable
@@ -42,7 +43,9 @@ def evaluate(rows: PointSample, settings: Settings, seed: SeedSequence, progress
     table, cluster = rows.table, rows.cluster
     estimates = {e.name: e for e in estimate_metrics(table, cluster, settings.confidence_level, True)}
     line, tce = measure_means(table, cluster, settings, seed, progress)
-    verdict, limits = decide(rows, estimates["mean error"], settings)
+    margin = mean_margin(table, settings.margin, settings.is_default_margin)
+    settings = replace(settings, margin=RelativeMargin(margin.size) if margin.is_relative else margin.size)
+    verdict, limits = decide(rows, estimates["mean error"], margin, settings)
     panel = metric_results(estimates, verdict.omnibus, tce)
     if settings.metrics:
         given = given_metrics(rows, verdict, settings, seed, progress)

@@ -2,22 +2,24 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant._support.arrays import Floats, Ints, power_of_two
-from calibrant._support.errors import Note, join_notes
+from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.roots import find_root
 from calibrant.inference.estimates import FEWEST_EQUAL
 from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.regression import point_components
 from calibrant.inference.regression.point_components import BinSums
+from calibrant.inference.regression.tail_skewness import NO_TAIL, Tail, tail_skewness
 from calibrant.inference.residual_tests import box_moments
 from calibrant.kinds.point.sample import PointSample
 from calibrant.metrics import point as means
-from calibrant.results.settings import Settings
+from calibrant.results.settings import Margin, RelativeMargin, Settings
 from calibrant.results.uncertainty import Estimate
-from calibrant.results.verdict import Deviation, TestResult, Verdict
+from calibrant.results.verdict import OF_THE_MEAN, Deviation, TestResult, Verdict
 from calibrant.tables.mean_table import MeanTable
 
 _MIN_BINS = 5
@@ -25,13 +27,53 @@ _MAX_RATIO = 1e6  # of the largest bound that is searched to the size of the noi
 _SMALL_RATIO = 3.0  # of T to its expectation without bias, below which the noncentral F distribution is used too
 
 
-def decide(rows: PointSample, error: Estimate, settings: Settings) -> tuple[Verdict, tuple[Note, ...]]:
+@dataclass(frozen=True)
+class MeanMargin:
+    """The margin of the bias by bin: its size in a unit, and what one unit is in the unit of the outcome."""
+
+    size: float
+    unit: str
+    scale: float
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the unit is the mean outcome."""
+        return self.unit == OF_THE_MEAN
+
+
+def mean_margin(table: MeanTable, margin: Margin, is_default: bool) -> MeanMargin:
+    """Return the margin of the bias by bin of these rows.
+
+    By default 0.05 standard deviations of the outcome, or 5 % of the mean outcome where outcomes are not negative and
+    that is less: a rate that is 15 % too high matters, however much single outcomes vary.
+    """
+    spread, mean = math.sqrt(max(means.variance(table), 0.0)), table.mean_outcome
+    may_be_relative = bool((table.mean >= 0).all())
+    if isinstance(margin, RelativeMargin):
+        if not may_be_relative:
+            row = int(np.argmax(table.mean < 0))
+            raise InputError(
+                Argument("relative_margin", python="RelativeMargin")
+                + f" must be given with non-negative outcomes; got {table.mean[row]:.6g}.",
+                hint="Use a margin in standard deviations of the outcome, such as margin=0.05.",
+                argument="margin",
+            )
+        return MeanMargin(margin.value, OF_THE_MEAN, mean)
+    size = float(margin)  # type: ignore[arg-type]
+    if is_default and may_be_relative and 0 < mean <= spread:
+        return MeanMargin(size, OF_THE_MEAN, mean)
+    return MeanMargin(size, "standard deviations of the outcome", spread)
+
+
+def decide(
+    rows: PointSample, error: Estimate, margin: MeanMargin, settings: Settings
+) -> tuple[Verdict, tuple[Note, ...]]:
     """Return the verdict on point predictions, and notes about tests that are limited; `error` is the mean error."""
-    table, margin, alpha = rows.table, float(settings.margin), settings.alpha  # type: ignore[arg-type]
-    sums = point_components.bin_sums(table, rows.cluster, settings.bins, 0.0)
-    spread = math.sqrt(max(means.variance(table), 0.0))
-    deviation = bias_deviation(sums, spread, margin, alpha, np.unique(table.prediction).size)
-    components, limited = mean_components(table, table, rows.cluster, error, sums, 0.0, True)
+    table, alpha = rows.table, settings.alpha
+    tail = tail_skewness(table, rows.cluster)
+    sums = point_components.bin_sums(table, rows.cluster, settings.bins, tail=tail)
+    deviation = bias_deviation(sums, margin, alpha, np.unique(table.prediction).size)
+    components, limited = mean_components(table, table, rows.cluster, error, sums, 0.0, True, tail)
     if limited:
         deviation = deviation.without_bounds()
     return Verdict(join_tests(components), deviation, alpha), limits_notes(components, limited)
@@ -51,14 +93,16 @@ def mean_components(
     sums: point_components.BinSums,
     known: float,
     testable: bool,
+    tail: Tail = NO_TAIL,
 ) -> tuple[list[TestResult | None], list[str]]:
     """Return the components that test means, and the names of those that skewness limits.
 
-    `known` is the skewness of the members of an ensemble; bins and slope are tested where `testable`.
+    `known` is the skewness of the members of an ensemble, `tail` that of non-negative outcomes; bins and slope are
+    tested where `testable`.
     """
-    mean, skewed_mean = point_components.mean_component(table, cluster, error, known)
+    mean, skewed_mean = point_components.mean_component(table, cluster, error, known, tail)
     slope, skewed_slope = (
-        point_components.slope_component(halves, cluster, sums.skewness) if testable else (None, False)
+        point_components.slope_component(halves, cluster, sums.skewness, tail) if testable else (None, False)
     )
     if error.pvalue is None:
         slope = None
@@ -67,8 +111,10 @@ def mean_components(
     return [mean, point_components.bins_component(sums) if testable else None, slope], limited
 
 
-def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, distinct: int) -> Deviation:
-    r"""Return the root mean square bias by bin, in standard deviations of the outcome, with bounds by inversion.
+def bias_deviation(
+    sums: BinSums, margin: MeanMargin, alpha: float, distinct: int = 1, name: str = "bias by bin"
+) -> Deviation:
+    r"""Return the root mean square bias by bin, in the unit of the margin, with bounds by inversion.
 
     T is the sum over bins of :math:`n_b d_b^2`, :math:`d_b` the mean error. With covariance C of these,
     :math:`M = n^{1/2} C n^{1/2}` and the true root mean square R,
@@ -82,14 +128,13 @@ def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, di
     solves :math:`P_R(T \le t) = \alpha P_0(T \le t)`, so it is never 0 by chance. It is at least the solution for a
     noncentral F variable, which is more precise where T is small.
     """
-    name, unit = "bias by bin", "standard deviations of the outcome"
 
     def made(value: float, low: float, high: float) -> Deviation:
-        value, low, high = (scale * each / spread for each in (value, low, high))
-        return Deviation.from_bounds(name, unit, value, low, high, margin, alpha)
+        value, low, high = (scale * each / margin.scale for each in (value, low, high))
+        return Deviation.from_bounds(name, margin.unit, value, low, high, margin.size, alpha)
 
-    if not spread > 0 or not sums.known:
-        return Deviation.from_bounds(name, unit, math.nan, math.nan, math.nan, margin, alpha)
+    if not margin.scale > 0 or not sums.known:
+        return Deviation.from_bounds(name, margin.unit, math.nan, math.nan, math.nan, margin.size, alpha)
     total = float(sums.size.sum())
     root = np.sqrt(sums.size)
     scale = power_of_two(np.append(sums.error, np.sqrt(np.diag(sums.covariance))))
