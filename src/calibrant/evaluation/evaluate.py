@@ -14,8 +14,9 @@ from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.workers import Submit, map_groups
 from calibrant.evaluation.settings_checks import check_settings, time_option
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
-from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.kinds.base import FEWER_RESAMPLES, EvaluationModule, Kind, forecast_kind, kind_of
+from calibrant.inference.heterogeneity import FEWEST_CLUSTERS
+from calibrant.inference.paired_rows import MIN_CLUSTERS, check_clusters
+from calibrant.kinds.base import FEWER_RESAMPLES, Kind, forecast_kind, kind_of
 from calibrant.kinds.sample import GroupedSample, S, has_few_clusters
 from calibrant.metrics.bins import MeanBins
 from calibrant.metrics.costs import Cost
@@ -208,10 +209,9 @@ def evaluate_rows(
     sample: GroupedSample[Any] = kind.sample.read_groups(y_true, forecast, **reading)
     if n_resamples_by_default and sample.is_large:
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
-    judge = kind.evaluation
-    few = has_few_clusters(sample.whole)  # blocks of times, whose number follows from the data
-    whole = judge.evaluate(sample.whole.without_clusters() if few else sample.whole, settings, seed, progress)
-    whole = _without_inference(whole, sample.whole) if few else whole
+    if sample.serial_dependence is None:  # the number of blocks of times follows from the data
+        _check_clusters(kind, sample.whole)
+    whole = _evaluate_sample(kind, sample.whole, settings, seed, progress)
     whole = replace(whole, serial_dependence=sample.serial_dependence)
     kind.complete(whole)
     of_groups = settings
@@ -221,27 +221,42 @@ def evaluate_rows(
     result = evaluate_groups(
         whole,
         sample.groups,
-        lambda part: _evaluate_group(judge, part, of_groups, seed),
+        lambda part: _evaluate_sample(kind, part, of_groups, seed, False),
         None if starter is None else lambda part, submit: starter(part, of_groups, seed, submit),
         name=sample.group_name,
         progress=progress,
     )
+    if result.groups:
+        used = {key: part for key, part in sample.groups.items() if part is not None}
+        result = replace(result, heterogeneity=kind.heterogeneity(used, sample.whole, settings.confidence_level))
     for group in result.groups.values() if len(result.groups) <= _MOST_COMPLETE_GROUPS else ():
         kind.complete(group)
     return result
 
 
-def _evaluate_group(judge: EvaluationModule, sample: Any, settings: Settings, seed: SeedSequence) -> Evaluation:
-    """Evaluate a group; one with too few clusters has estimates without tests and intervals."""
+def _check_clusters(kind: Kind, whole: Any) -> None:
+    """Raise an error if there are too few clusters for any answer."""
+    if whole.n_clusters is not None:
+        check_clusters(whole.n_clusters, MIN_CLUSTERS if kind.mean_over_clusters is None else FEWEST_CLUSTERS)
+
+
+def _evaluate_sample(
+    kind: Kind, sample: Any, settings: Settings, seed: SeedSequence, progress: bool | None
+) -> Evaluation:
+    """Evaluate a sample; one with few clusters has calibration in the large, or estimates alone."""
     if not has_few_clusters(sample):
-        return judge.evaluate(sample, settings, seed, False)
-    return _without_inference(judge.evaluate(sample.without_clusters(), settings, seed, False), sample)
-
-
-def _without_inference(estimated: Evaluation, sample: Any) -> Evaluation:
-    """Return the estimates of rows in too few clusters."""
+        return kind.evaluation.evaluate(sample, settings, seed, progress)
+    estimated = kind.evaluation.evaluate(sample.without_clusters(), settings, seed, progress)
     text = f"There are {sample.n_clusters} clusters; tests need at least {MIN_CLUSTERS}."
-    return estimated.without_inference(Note("few_clusters", 1, text), sample.n_clusters)
+    estimate = kind.mean_over_clusters
+    found = None if estimate is None else estimate(sample, settings.confidence_level)
+    if found is not None:
+        text = (
+            f"There are {sample.n_clusters} clusters: calibration in the large is tested as the mean over clusters, "
+            f"with Student's t of {found.df:.0f} degrees of freedom. Other tests need at least {MIN_CLUSTERS} clusters; "
+            "other results are valid for these clusters, not for the next one."
+        )
+    return estimated.without_inference(Note("few_clusters", 1, text), sample.n_clusters, found)
 
 
 def evaluate_groups(
@@ -274,7 +289,7 @@ def _empty_groups(samples: Mapping[Any, S | None]) -> list[Note]:
 
 def _few_clusters(samples: Mapping[Any, S | None]) -> list[Note]:
     few = [str(key) for key, sample in samples.items() if sample is not None and has_few_clusters(sample)]
-    text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
+    text = f"Groups with fewer than {MIN_CLUSTERS} clusters, of which little or nothing is tested: {', '.join(few)}."
     return [Note("few_clusters", len(few), text)] if few else []
 
 

@@ -27,7 +27,8 @@ from calibrant._support.roots import find_root
 from calibrant.results.heterogeneity import GroupEstimate, Heterogeneity
 from calibrant.results.uncertainty import Estimate
 
-FEWEST_GROUPS = 3  # with two, no interval of the standard deviation or of a new group is useful
+FEWEST_GROUPS = 2
+FEWEST_CLUSTERS = 3  # fewer have no useful interval of their mean
 
 
 class Moments(NamedTuple):
@@ -41,6 +42,8 @@ class Moments(NamedTuple):
         The mean deviation of groups and the variance of its estimate.
     dispersion : float
         Mean square of standardised residuals of groups; about 1 if the standard deviation is right.
+    expected : float
+        Expectation of the weighted sum of squares.
     """
 
     excess: float
@@ -49,6 +52,7 @@ class Moments(NamedTuple):
     mean: float
     mean_variance: float
     dispersion: float
+    expected: float
 
 
 class GroupEffects(Protocol):
@@ -87,7 +91,8 @@ class GroupEffects(Protocol):
 def tails(moments: Moments) -> tuple[float, float]:
     """Return the probabilities of a U of at most, and of at least, the observed one.
 
-    The reference is a gamma distribution with the same variance and skewness, or its mirror image.
+    The reference is a gamma distribution with the same variance and skewness, or its mirror image. That of few groups
+    must end where the sum of squares is 0: the lower tail is at least that of a gamma distribution of this sum.
     """
     from scipy.special import gammainc, gammaincc, ndtr
 
@@ -98,8 +103,12 @@ def tails(moments: Moments) -> tuple[float, float]:
         return float(ndtr(z)), float(ndtr(-z))
     shape = 4 / skewness**2
     x = max(shape + math.copysign(z, z * skewness) * math.sqrt(shape), 0.0)
-    both = float(gammainc(shape, x)), float(gammaincc(shape, x))
-    return both if skewness > 0 else both[::-1]
+    below, above = float(gammainc(shape, x)), float(gammaincc(shape, x))
+    if skewness < 0:
+        return above, below
+    of_sum = moments.expected**2 / moments.variance
+    total = max(moments.excess + moments.expected, 0.0) * moments.expected / moments.variance
+    return max(below, float(gammainc(of_sum, total))), above
 
 
 def estimate_heterogeneity(
@@ -114,6 +123,9 @@ def estimate_heterogeneity(
 ) -> Heterogeneity:
     """Return heterogeneity between groups; `keys` are the groups of the effects."""
     search = _Search(effects, level)
+    if math.isnan(search.pvalue):
+        note = Note("few_rows", effects.size, "Heterogeneity between groups needs groups of several rows.")
+        return unknown_heterogeneity(name, test, level, effects.size, (*notes, note), unit)
     profile = search.profile()
     draws = [search.at(probability) for probability in (np.arange(_DRAWS) + 0.5) / _DRAWS]
     estimate, low, high = effects.separate(level)
@@ -136,6 +148,15 @@ def estimate_heterogeneity(
     )
 
 
+def unknown_heterogeneity(
+    name: str, test: str, level: float, n_groups: int, notes: tuple[Note, ...], unit: str = "1"
+) -> Heterogeneity:
+    """Return the result where heterogeneity cannot be estimated; notes say why."""
+    nan = math.nan
+    mean = Estimate("mean over groups", nan, nan, nan, nan, level, nan)
+    return Heterogeneity(name, test, nan, nan, nan, nan, level, n_groups, mean, nan, nan, {}, unit, notes)
+
+
 def random_effects_mean(effects: GroupEffects, name: str, level: float) -> Estimate:
     """Return the mean deviation of groups, such as few clusters of dependent rows, with its interval."""
     return replace(common_mean(effects, _Search(effects, level).estimate, level), name=name)
@@ -156,6 +177,7 @@ def common_mean(effects: GroupEffects, sd: float, level: float) -> Estimate:
     return Estimate("mean over groups", found.mean, error, found.mean - reach, found.mean + reach, level, df, 0.0, pvalue)
 
 
+_FEWEST_FOR_NEW = 3
 _DRAWS = 7  # standard deviations between groups over which shrunken estimates are averaged
 
 
@@ -193,9 +215,6 @@ class _Search:
         At 0 all of the miss probability is above, so that the interval contains 0 if and only if the test does not
         reject; far from 0 half of it is.
         """
-        if math.isnan(self.pvalue):
-            return _Profile(math.nan, math.nan, math.nan)
-
         def above(sd: float) -> float:
             return self.upper(sd) - self._miss * (1 - self._below_share(sd))
 
@@ -215,8 +234,6 @@ class _Search:
 
     def at(self, probability: float) -> float:
         """Return the standard deviation at a probability of its confidence distribution, given that it is positive."""
-        if math.isnan(self.pvalue):
-            return 0.0
         probability = self.pvalue + (1 - self.pvalue) * probability
         return min(self._first(lambda sd: self.upper(sd) - probability), self._effects.largest)
 
@@ -249,6 +266,8 @@ def _new_group(effects: GroupEffects, draws: Sequence[float], level: float) -> t
     """Return the prediction interval of the deviation of a new group, averaged over standard deviations."""
     from scipy.special import stdtr
 
+    if effects.size < _FEWEST_FOR_NEW:
+        return math.nan, math.nan
     found = [effects.moments(sd) for sd in draws]
     centre = np.array([each.mean for each in found])
     spread = np.sqrt([sd**2 + max(each.dispersion, 1.0) * each.mean_variance for sd, each in zip(draws, found, strict=True)])
@@ -257,7 +276,7 @@ def _new_group(effects: GroupEffects, draws: Sequence[float], level: float) -> t
 
     def limit(share: float) -> float:
         def miss(value: float) -> float:
-            return float(np.mean(stdtr(max(effects.size - 2.0, 1.0), (value - centre) / spread))) - share
+            return float(np.mean(stdtr(effects.size - 2.0, (value - centre) / spread))) - share
 
         reach = float(np.abs(centre).max() + 1e3 * spread.max())
         return find_root(miss, -reach, reach, xtol=1e-6 * float(spread.max()))
@@ -299,9 +318,6 @@ class Projection(NamedTuple):
         return self.weight[:, None] * (self.columns @ self.inverse), self.columns
 
 
-_PRIOR_ROWS = 4.0  # rows (or clusters) that the variance of all groups counts as, beside those of a group
-
-
 class MeanShifts:
     r"""Heterogeneity of mean deviations: sums of residuals per group, whose variances are estimated.
 
@@ -309,43 +325,44 @@ class MeanShifts:
     ----------
     total, scale : ndarray
         Of each group: the sum of residuals at a common deviation of 0, and its derivative by the deviation.
-    squares, scale_squares, cross : ndarray
-        Of each group: the sums over rows or clusters of :math:`r^2, a^2` and :math:`r a`, the parts of `total` and
-        `scale`.
-    cubes : ndarray
-        Of each group: the sum of :math:`r^3`.
+    powers : ndarray of shape (4, groups)
+        Sums over the rows or clusters of each group of the first to fourth power of their residuals r, around the
+        mean of all groups.
+    scale_squares : ndarray
+        Sums of :math:`a^2`, the squared parts of `scale`.
 
     Notes
     -----
     :math:`S_g^2 - \sum r^2` has expectation 0 if rows are independent and groups are equal, whatever the variances of
-    rows are. Weights of groups use variances that are averaged with those of all groups.
+    rows are. The weights of groups do not depend on their own variances, with which their squares are correlated; they
+    use the variance of all groups. The variance of U is the larger of both, with that of all groups or their own.
     """
 
-    def __init__(
-        self, total: Floats, scale: Floats, squares: Floats, scale_squares: Floats, cross: Floats, cubes: Floats
-    ) -> None:
-        self.size = total.size
-        mean = float(total.sum() / scale.sum())
-        self._total, self._scale, self._scale_squares = total, scale, scale_squares
-        self._squares = np.maximum(squares - 2 * mean * cross + mean**2 * scale_squares, 0.0)
-        self._number = np.maximum(scale**2 / scale_squares, 1.0)  # of equal rows or clusters
-        freedom = np.maximum(self._number - 1, 0.0)
-        around = np.maximum(self._squares - (total - scale * mean) ** 2 / self._number, 0.0)  # around the group's mean
-        pooled = float(around.sum() / np.sum(scale * freedom / self._number)) if freedom.any() else math.nan
-        own = around / np.maximum(freedom / self._number, 1e-12)
-        share = freedom / (freedom + _PRIOR_ROWS)
-        self._variance = share * own + (1 - share) * pooled * scale
-        self._third = float((cubes.sum() - 3 * mean * np.sum(squares)) / scale.sum()) * scale
-        paired = 1 - 1 / self._number
-        self._paired = paired
-        ratio = scale**2 / self._variance
-        with np.errstate(divide="ignore"):
-            self.unit = float((2 / np.sum(ratio**2 * paired)) ** 0.25)
+    least_pvalue = 0.0
+
+    def __init__(self, total: Floats, scale: Floats, powers: Floats, scale_squares: Floats) -> None:
+        self.size, self._total, self._scale, self._scale_squares = total.size, total, scale, scale_squares
+        first, self._squares, third, fourth = powers
+        number = np.maximum(scale**2 / scale_squares, 1.0)  # of equal rows or clusters
+        self._paired = paired = 1 - 1 / number
+        around = np.maximum(self._squares - first**2 / number, 0.0)  # around the mean of the group
+        several = float(np.sum(scale * paired))
+        pooled = float(around.sum()) / several if several > 0 else math.nan
+        self._variance = pooled * scale
+        self._pairs = np.maximum(self._squares**2 - fourth, 0.0)  # expectation of the squared products of two rows
+        self._third = float(third.sum() / scale.sum()) * scale
+        own = np.divide(around, paired, out=np.zeros(total.size), where=paired > 0)
+        self._degrees = number - 1 + _PRIOR_ROWS
+        self._noise = ((number - 1) * own + _PRIOR_ROWS * self._variance) / self._degrees / scale**2
+        information = float(np.sum(scale**2 * paired)) / pooled**2 if pooled > 0 else math.nan
+        self.unit = (2 / information) ** 0.25 if information > 0 else 1.0
         self.largest = 10 * float(np.std(total / scale)) + 10 * self.unit
 
     def moments(self, sd: float) -> Moments:
         """Return the moments of U."""
-        a, v, m = self._scale, self._variance, self._number
+        a, v, paired = self._scale, self._variance, self._paired
+        if not v.min() > 0:
+            return Moments(*[math.nan] * 7)
         variance = v + sd**2 * a**2
         weight = (a / variance) ** 2
         information = float(np.sum(a**2 / variance))
@@ -354,31 +371,32 @@ class MeanShifts:
         projection = Projection(weight, variance, a[:, None], np.array([[1 / information]]))
         between = (a**2 - self._scale_squares) * (sd**2 - 1 / information)
         excess = float(np.sum(weight * (residual**2 - self._squares - between)))
-        square = 2 * v**2 + 4 * sd**2 * v * a**2 * self._paired + 2 * sd**4 * a**4 * self._paired
+        pooled = float(np.sum(weight**2 * v**2 * paired))
+        factor = max(float(np.sum(weight**2 * self._pairs)) / pooled, 1.0) if sd == 0 and pooled > 0 else 1.0
+        square = 2 * factor * pooled + float(np.sum((weight * a * paired) ** 2 * (4 * sd**2 * v + 2 * sd**4 * a**2)))
         lost, lost_cube = projection.lost_traces()
-        found = float(np.sum(weight**2 * self._paired * square)) - 2 * lost
-        third = 8 * (float(np.sum(weight**3 * variance**3 * self._paired)) - lost_cube)
-        third += 4 * float(np.sum(weight**3 * self._third**2 * self._paired))
+        third = 8 * factor**1.5 * (float(np.sum(weight**3 * variance**3 * paired)) - lost_cube)
+        third += 4 * float(np.sum(weight**3 * self._third**2 * paired))
         dispersion = float(np.sum(residual**2 / variance)) / (self.size - 1)
-        least = float(np.sum((weight * v) ** 2 * self._paired)) * 1e-3
-        return Moments(excess, max(found, least), max(third, 0.0), mean, 1 / information, dispersion)
+        found = max(square - 2 * lost, 0.05 * square)
+        expected = float(np.sum(weight * (variance - a**2 / information)))
+        return Moments(excess, found, max(third, 0.0), mean, 1 / information, dispersion, expected)
 
     def posterior(self, sd: float) -> tuple[Floats, Floats]:
         """Return the mean and the standard deviation of the deviation of each group."""
         found = self.moments(sd)
-        noise = self._variance / self._scale**2
-        share = sd**2 / (sd**2 + noise)
+        share = sd**2 / (sd**2 + self._noise)
         mean = share * self._total / self._scale + (1 - share) * found.mean
-        return mean, np.sqrt(share * noise + (1 - share) ** 2 * max(found.dispersion, 1.0) * found.mean_variance)
+        certain = max(found.dispersion, 1.0) * found.mean_variance
+        return mean, np.sqrt(share * self._noise + (1 - share) ** 2 * certain)
 
     def separate(self, level: float) -> tuple[Floats, Floats, Floats]:
         """Return estimate and limits of each group."""
         from scipy.special import stdtrit
 
         estimate = self._total / self._scale
-        df = self._number - 1 + _PRIOR_ROWS
-        reach = stdtrit(df, (1 + level) / 2) * np.sqrt(self._variance) / self._scale
+        reach = stdtrit(self._degrees, (1 + level) / 2) * np.sqrt(self._noise)
         return estimate, estimate - reach, estimate + reach
 
 
-
+_PRIOR_ROWS = 4.0  # rows (or clusters) that the variance of all groups counts as, beside those of a group

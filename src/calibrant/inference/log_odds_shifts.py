@@ -101,11 +101,14 @@ class LogOddsShifts:
         The first score of each group.
     line : CommonLine
         Fitted to all groups.
+    noise : float
+        Squared relative error of the variance of sums, where it is estimated.
     """
 
     largest = _LARGEST
 
-    def __init__(self, x: Floats, n: Floats, k: Floats, start: Ints, line: CommonLine) -> None:
+    def __init__(self, x: Floats, n: Floats, k: Floats, start: Ints, line: CommonLine, noise: float = 0.0) -> None:
+        self._noise = noise
         self.size, self._line, self._start = start.size, line, start
         self._n, self._eta, self._away = n, line(x), x - line.centre
         self._events = np.add.reduceat(k, start)
@@ -162,15 +165,19 @@ class LogOddsShifts:
         by = groups.inverse @ moved
         square, cube = projection.traces()
         spread = 2 * square + float(np.sum(weight**2 * fourth)) - 2 * float(by @ joint) + float(by @ moved)
+        if self._noise:
+            spread += self._noise * float(np.sum(weight * self._at_line[1])) ** 2
         b = float(by[0])
         skew = 8 * cube + float(np.sum(weight**3 * (12 * variance * fourth + 10 * third**2 + sixth)))
         skew -= 3 * b * float(np.sum(weight**2 * pull * (fifth + 8 * variance * third)))
         skew += 3 * b**2 * float(np.sum(weight * pull**2 * (2 * variance**2 + fourth)))
         skew -= b**3 * float(np.sum(pull**3 * third))
-        # Rounding: a variance of one row per group is 0, because the square of an outcome is the outcome.
+        # Rounding: with one row per group the variance is 0, because the square of an outcome is the outcome.
         spread = spread if spread > 1e-9 * square else 0.0
         dispersion = float(np.sum(groups.score**2 / (weight * variance))) / max(self.size - 1, 1)
-        return Moments(excess, spread, skew, self._line.shift + groups.shift, float(groups.inverse[0, 0]), dispersion)
+        expected = float(np.sum(weight * (variance - projection.loss)))
+        mean = self._line.shift + groups.shift
+        return Moments(excess, spread, skew, mean, float(groups.inverse[0, 0]), dispersion, expected)
 
     def _at_zero(self) -> "_Groups":
         """Return what U at 0 needs: squared sums of residuals beside the common line."""

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from calibrant.metrics.metric import Metric
     from calibrant.results.comparison import ComparisonTerms
     from calibrant.results.evaluation import Evaluation
+    from calibrant.results.heterogeneity import Heterogeneity
     from calibrant.results.settings import Settings
+    from calibrant.results.uncertainty import Estimate
 
 ROW_OPTIONS = ("sample_weight", "frequency", "missing")
 # The default number of replicates where each is slow.
@@ -59,8 +61,10 @@ class SampleModule(Protocol):
 class EvaluationModule(Protocol):
     """``evaluation``: the evaluation of one sample.
 
-    Two functions are optional, where groups are many and details are costly: ``starter(whole)`` returns the function
-    that begins the evaluation of a group in other threads, or None; ``complete(evaluation)`` computes details ahead.
+    Four functions are optional. Where groups are many and details are costly, ``starter(whole)`` returns the function
+    that begins the evaluation of a group in other threads, or None, and ``complete(evaluation)`` computes details
+    ahead. ``heterogeneity(groups, whole, level)`` compares the samples of all groups. ``mean_over_clusters(sample,
+    level)`` estimates calibration in the large of rows in 3 to 9 clusters.
     """
 
     def evaluate(
@@ -186,6 +190,20 @@ class Kind:
         """From all rows to the function that begins the evaluation of a group in other threads, where there is one."""
         start: Callable[[Any], Starter[Any] | None] = getattr(self.evaluation, "starter", lambda whole: None)
         return start
+
+    @property
+    def heterogeneity(self) -> "Callable[[Mapping[Any, Any], Any, float], Heterogeneity | None]":
+        """From the samples of groups, that of all rows and a confidence level to the heterogeneity between groups."""
+        compare: Callable[[Mapping[Any, Any], Any, float], Heterogeneity | None] = getattr(
+            self.evaluation, "heterogeneity", lambda groups, whole, level: None
+        )
+        return compare
+
+    @property
+    def mean_over_clusters(self) -> "Callable[[Any, float], Estimate | None] | None":
+        """From rows in few clusters and a confidence level to calibration in the large, where the kind has it."""
+        estimate: Callable[[Any, float], Estimate | None] | None = getattr(self.evaluation, "mean_over_clusters", None)
+        return estimate
 
     @property
     def complete(self) -> "Callable[[Evaluation], None]":

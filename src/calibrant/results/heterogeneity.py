@@ -110,19 +110,24 @@ class Heterogeneity:
         """
         return self.pvalue <= alpha
 
-    def renamed(self, keys: Mapping[Any, Any]) -> "Heterogeneity":
-        """Return the same result with other names of groups.
+    def scaled(self, unit: float) -> "Heterogeneity":
+        """Return the same result in another unit of deviations.
 
         Parameters
         ----------
-        keys : mapping
-            New names by name.
+        unit : float
+            Factor of all deviations.
 
         Returns
         -------
         Heterogeneity
         """
-        return replace(self, groups={keys[key]: value for key, value in self.groups.items()})
+        names = ("sd", "low", "high", "new_low", "new_high")
+        sizes: dict[str, Any] = {name: unit * getattr(self, name) for name in names}
+        of_mean = ("value", "standard_error", "low", "high")
+        sizes["mean"] = replace(self.mean, **{name: unit * getattr(self.mean, name) for name in of_mean})
+        groups = {key: GroupEstimate(*(unit * each for each in group)) for key, group in self.groups.items()}
+        return replace(self, groups=groups, **sizes)
 
     def sd_text(self) -> str:
         """State the standard deviation between groups with its interval.

@@ -17,6 +17,7 @@ from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
+from calibrant.inference.log_odds_heterogeneity import log_odds_heterogeneity, mean_shift_over_clusters
 from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
 from calibrant.inference.table_sample import TableSample
@@ -31,8 +32,9 @@ from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.heterogeneity import Heterogeneity
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.uncertainty import MetricResult, Null
+from calibrant.results.uncertainty import Estimate, MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.score_table import ScoreTable
 
@@ -144,6 +146,16 @@ def evaluate(
         verdict = replace(verdict, deviation=_absolute_deviation(replicates[-1], verdict, settings))
     breakdowns, details = dict(known.breakdowns), details.with_estimate(estimate)
     return Evaluation("binary", table, shown, breakdowns, verdict, details, settings, own_notes=notes)
+
+
+def heterogeneity(groups: Mapping[Any, TableSample], whole: TableSample, level: float) -> Heterogeneity:
+    """Return the heterogeneity of the log-odds shifts of groups."""
+    return log_odds_heterogeneity(groups, whole, level)
+
+
+def mean_over_clusters(sample: TableSample, level: float) -> Estimate | None:
+    """Return calibration in the large of rows in few clusters."""
+    return None if sample.few_rows is None else mean_shift_over_clusters(sample.few_rows.cluster_tables(), level)
 
 
 def complete(evaluation: Evaluation, *, keep_design: bool = False) -> None:

@@ -1,5 +1,6 @@
 """Evaluation of predictive distributions: metrics with intervals, and a verdict."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.random import SeedSequence
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.random_streams import generator
+from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
 from calibrant.inference.regression.tied_quantiles import settle_ties
 from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.kinds.distribution.details import DistributionDetails
@@ -25,6 +27,7 @@ from calibrant.kinds.point.metrics import metric_results
 from calibrant.metrics.distribution import transforms
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.heterogeneity import Heterogeneity
 from calibrant.results.settings import Settings
 from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable
@@ -53,6 +56,16 @@ def evaluate(rows: DistributionSample, settings: Settings, seed: SeedSequence, p
     about_pit = dict.fromkeys(note for test in uniformity for note in test.notes)  # all tests read the same values
     notes = join_notes(_notes(table, forecast, halves), about_pit, limits, ties)
     return Evaluation("distribution", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
+
+
+def heterogeneity(
+    groups: Mapping[Any, DistributionSample], whole: DistributionSample, level: float
+) -> Heterogeneity | None:
+    """Return the heterogeneity of the mean errors of groups; None for forecasts that know no means."""
+    if not whole.table.forecast.point_is_mean:
+        return None
+    points = {key: (sample.points, sample.cluster) for key, sample in groups.items() if sample.points is not None}
+    return mean_error_heterogeneity(points, level)
 
 
 def _notes(table: MeanTable, forecast: Any, halves: MeanTable) -> tuple[Note, ...]:

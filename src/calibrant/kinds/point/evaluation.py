@@ -1,5 +1,6 @@
 """Evaluation of point predictions: metrics with intervals, and a verdict."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Ints
 from calibrant._support.errors import join_notes
+from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
 from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin, usual_bins
 from calibrant.inference.regression.point_line import LinearFit, fitted_line
 from calibrant.kinds.point.details import PointDetails
@@ -16,6 +18,7 @@ from calibrant.kinds.point.tce import tce_with_null
 from calibrant.kinds.point.verdict import decide
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.heterogeneity import Heterogeneity
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Verdict
@@ -52,6 +55,11 @@ def evaluate(rows: PointSample, settings: Settings, seed: SeedSequence, progress
     details = PointDetails(line, mse_decomposition(table), rows.n_clusters)
     notes = join_notes(table.notes, limits)
     return Evaluation("point", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
+
+
+def heterogeneity(groups: Mapping[Any, PointSample], whole: PointSample, level: float) -> Heterogeneity:
+    """Return the heterogeneity of the mean errors of groups."""
+    return mean_error_heterogeneity({key: (each.table, each.cluster) for key, each in groups.items()}, level)
 
 
 def given_metrics(
