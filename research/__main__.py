@@ -98,6 +98,7 @@ PROGRAMS: dict[str, Program] = {
     "comparisons_of_kinds": _study("verdicts", "comparisons_of_kinds", "an hour"),
     "multiclass": _study("verdicts", "multiclass", "an hour", "multiclass*.csv"),
     "ordinal": _study("verdicts", "ordinal", "10 minutes"),
+    "heterogeneity": _study("verdicts", "heterogeneity", "40 minutes", "heterogeneity*.csv"),
     "coverage": _study("verdicts", "coverage", "an hour"),
     "planning": _study("verdicts", "planning", "minutes"),
     "sizes": _study("verdicts", "sizes", "an hour", "sizes.csv", "power.csv"),

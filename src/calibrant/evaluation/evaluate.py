@@ -13,8 +13,8 @@ from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.workers import Submit, map_groups
 from calibrant.evaluation.settings_checks import check_settings, time_option
-from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.heterogeneity import FEWEST_CLUSTERS
+from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS, check_clusters
 from calibrant.kinds.base import FEWER_RESAMPLES, Kind, forecast_kind, kind_of
 from calibrant.kinds.sample import GroupedSample, S, has_few_clusters
@@ -253,8 +253,8 @@ def _evaluate_sample(
     if found is not None:
         text = (
             f"There are {sample.n_clusters} clusters: calibration in the large is tested as the mean over clusters, "
-            f"with Student's t of {found.df:.0f} degrees of freedom. Other tests need at least {MIN_CLUSTERS} clusters; "
-            "other results are valid for these clusters, not for the next one."
+            f"with Student's t of {found.df:.0f} degrees of freedom. Other tests need at least {MIN_CLUSTERS} "
+            "clusters; other results are valid for these clusters, not for the next one."
         )
     return estimated.without_inference(Note("few_clusters", 1, text), sample.n_clusters, found)
 

@@ -1,17 +1,17 @@
-r"""Heterogeneity between groups: a test, the standard deviation between groups, shrunken estimates, a prediction interval.
+r"""Heterogeneity between groups: test, standard deviation, shrunken estimates and prediction interval.
 
-Group g deviates by :math:`\mu + u_g`, where the :math:`u_g` vary with standard deviation :math:`\tau`. Everything follows
-from the sums of residuals :math:`S_g` beside the common deviation. For each :math:`\tau` the statistic
+Group g deviates by :math:`\mu + u_g`, where the :math:`u_g` vary with standard deviation :math:`\tau`. Everything
+follows from the sums of residuals :math:`S_g` beside the common deviation. For each :math:`\tau` the statistic
 
 .. math::
 
    U(\tau) = \sum_g w_g \left( S_g^2 - \mathrm{E}_\tau S_g^2 \right)
 
 compares their squares with those expected. The test of equal groups is the upper tail of U(0), the estimate of
-:math:`\tau` solves :math:`U(\tau) = 0`, and the limits of its interval solve for tail probabilities, as the Q profile of
-meta-analysis (Viechtbauer, 2007) does for normal estimates. The tails are those of a gamma distribution with the first
-three moments of U. `LogOddsShifts` has the exact moments of independent outcomes 0 and 1, so thousands of groups of a
-few rows with rare events are valid; `MeanShifts` estimates moments from the sums of rows or clusters.
+:math:`\tau` solves :math:`U(\tau) = 0`, and the limits of its interval solve for tail probabilities, as the Q profile
+of meta-analysis (Viechtbauer, 2007) does for normal estimates. The tails are those of a gamma distribution with the
+first three moments of U. `LogOddsShifts` has the exact moments of independent outcomes 0 and 1, so thousands of groups
+of a few rows with rare events are valid; `MeanShifts` estimates moments from the sums of rows or clusters.
 """
 
 import math
@@ -174,7 +174,9 @@ def common_mean(effects: GroupEffects, sd: float, level: float) -> Estimate:
     error = math.sqrt(max(found.dispersion, 1.0) * found.mean_variance)
     reach = float(stdtrit(df, (1 + level) / 2)) * error
     pvalue = float(2 * stdtr(df, -abs(found.mean) / error)) if error > 0 else math.nan
-    return Estimate("mean over groups", found.mean, error, found.mean - reach, found.mean + reach, level, df, 0.0, pvalue)
+    return Estimate(
+        "mean over groups", found.mean, error, found.mean - reach, found.mean + reach, level, df, 0.0, pvalue
+    )
 
 
 _FEWEST_FOR_NEW = 3
@@ -215,6 +217,7 @@ class _Search:
         At 0 all of the miss probability is above, so that the interval contains 0 if and only if the test does not
         reject; far from 0 half of it is.
         """
+
         def above(sd: float) -> float:
             return self.upper(sd) - self._miss * (1 - self._below_share(sd))
 
@@ -270,7 +273,9 @@ def _new_group(effects: GroupEffects, draws: Sequence[float], level: float) -> t
         return math.nan, math.nan
     found = [effects.moments(sd) for sd in draws]
     centre = np.array([each.mean for each in found])
-    spread = np.sqrt([sd**2 + max(each.dispersion, 1.0) * each.mean_variance for sd, each in zip(draws, found, strict=True)])
+    spread = np.sqrt(
+        [sd**2 + max(each.dispersion, 1.0) * each.mean_variance for sd, each in zip(draws, found, strict=True)]
+    )
     if not (np.isfinite(spread).all() and (spread > 0).all()):
         return math.nan, math.nan
 
@@ -299,7 +304,8 @@ class Projection(NamedTuple):
     @property
     def loss(self) -> Floats:
         """What each variance loses because the parameters are fitted."""
-        return np.einsum("gi,ij,gj->g", self.columns, self.inverse, self.columns)
+        found: Floats = np.einsum("gi,ij,gj->g", self.columns, self.inverse, self.columns)
+        return found
 
     def traces(self) -> tuple[float, float]:
         """Return tr M^2 and tr M^3 of the weighted covariance M."""

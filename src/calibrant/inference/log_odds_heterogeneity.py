@@ -113,9 +113,8 @@ def _inflation(
     """
     q = expit(line(columns.x))
     variance = np.add.reduceat(columns.n * q * (1 - q), columns.start)
-    if columns.squares is None or columns.event_squares is None:
-        weighted, notes = variance, ()
-    else:
+    weighted, notes = variance, tuple[Note, ...]()
+    if columns.squares is not None and columns.event_squares is not None:
         weighted = np.add.reduceat(columns.squares * q * (1 - q), columns.start)
         events, rest = columns.event_squares, columns.squares - columns.event_squares
         residuals = float(np.sum(events * (1 - q) ** 2 + rest * q**2))
@@ -159,6 +158,8 @@ def _cluster_sums(rows: PairedRows, line: CommonLine) -> tuple[Floats, Floats]:
     p = np.where(inside, p, 0.5)
     q = expit(line(np.log(p) - np.log1p(-p)))
     weight = inside * (1.0 if rows.weight is None else rows.weight.astype(np.float64))
-    each = (weight * (rows.event - q), weight * q * (1 - q))
-    sums = [np.bincount(rows.cluster, weights=values, minlength=rows.n_draws) for values in each]
-    return sums[0], sums[1]
+    total, scale = (
+        np.bincount(rows.cluster, weights=values, minlength=rows.n_draws).astype(np.float64)
+        for values in (weight * (rows.event - q), weight * q * (1 - q))
+    )
+    return total, scale

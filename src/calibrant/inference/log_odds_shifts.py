@@ -109,7 +109,7 @@ class LogOddsShifts:
 
     def __init__(self, x: Floats, n: Floats, k: Floats, start: Ints, line: CommonLine, noise: float = 0.0) -> None:
         self._noise = noise
-        self.size, self._line, self._start = start.size, line, start
+        self.size, self.line, self._start = start.size, line, start
         self._n, self._eta, self._away = n, line(x), x - line.centre
         self._events = np.add.reduceat(k, start)
         self._rows = np.add.reduceat(n, start)
@@ -176,7 +176,7 @@ class LogOddsShifts:
         spread = spread if spread > 1e-9 * square else 0.0
         dispersion = float(np.sum(groups.score**2 / (weight * variance))) / max(self.size - 1, 1)
         expected = float(np.sum(weight * (variance - projection.loss)))
-        mean = self._line.shift + groups.shift
+        mean = self.line.shift + groups.shift
         return Moments(excess, spread, skew, mean, float(groups.inverse[0, 0]), dispersion, expected)
 
     def _at_zero(self) -> "_Groups":
@@ -204,7 +204,7 @@ class LogOddsShifts:
         pull = rest * by_count + informed * by_shift
         variance = rest * count.variance + informed * (local + sd**2 * local**2)
         columns, inverse = self._columns(variance, rest * count.derivative + informed * local)
-        if self._line.is_sloped:  # a step to the slope that weighs groups by these variances
+        if self.line.is_sloped:  # a step to the slope that weighs groups by these variances
             tilt = self._slope_sums[0] / information
             within = -float(np.sum(tilt * (self._events - self._at_line[0])))
             residual = rest * counted / by_count + informed * expected / by_shift
@@ -218,7 +218,7 @@ class LogOddsShifts:
 
     def _columns(self, variance: Floats, derivative: Floats) -> tuple[Floats, Floats]:
         """Return what the fitted parameters change in the sums of groups, and the inverse of their information."""
-        if not self._line.is_sloped:
+        if not self.line.is_sloped:
             return derivative[:, None], np.array([[1 / np.sum(derivative**2 / variance)]])
         tilt, _, squares = self._slope_sums
         second = self._at_line[1]
@@ -266,8 +266,9 @@ class LogOddsShifts:
         log += self._events[chosen, None] * away - away**2 / (2 * sd**2) + points**2 / 2
         mass = weights * np.exp(log - log.max(axis=1, keepdims=True))
         mass /= mass.sum(axis=1, keepdims=True)
-        mean = np.sum(mass * away, axis=1)
-        return mean, np.maximum(np.sum(mass * away**2, axis=1) - mean**2, 0.0)
+        mean: Floats = np.sum(mass * away, axis=1)
+        square: Floats = np.sum(mass * away**2, axis=1)
+        return mean, np.maximum(square - mean**2, 0.0)
 
     def _mode(self, sd: float, shift: float, chosen: Ints) -> tuple[Floats, Floats]:
         """Return the likeliest shift of groups around a common one, and the standard deviation by its curvature."""
@@ -299,7 +300,7 @@ class LogOddsShifts:
 
     @cached_property
     def _series(self) -> Floats:
-        """Chebyshev coefficients of the cumulant function of each group and its derivatives, as functions of a shift."""
+        """Chebyshev coefficients of the cumulant function of each group and of its derivatives, by the shift."""
         x, n, start = _few_scores(self._eta, self._n, self._start)
         nodes = _REACH * np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
         values = np.empty((7, self.size, _NODES))
@@ -308,22 +309,25 @@ class LogOddsShifts:
                 values[c, :, i] = np.add.reduceat(each, start)
         transform = chebyshev.chebvander(nodes / _REACH, _NODES - 1) * (2 / _NODES)
         transform[:, 0] /= 2
-        return np.einsum("cgi,ij->cgj", values, transform)
+        series: Floats = np.einsum("cgi,ij->cgj", values, transform)
+        return series
 
     def _interpolated(self, which: slice, shifts: Floats) -> Floats:
         """Return cumulants of each group at these shifts, the same for all groups."""
         inside = np.clip(shifts / _REACH, -1.0, 1.0)
-        return np.einsum("cgj,uj->cgu", self._series[which], chebyshev.chebvander(inside, _NODES - 1))
+        values: Floats = np.einsum("cgj,uj->cgu", self._series[which], chebyshev.chebvander(inside, _NODES - 1))
+        return values
 
     def _at(self, cumulant: int, shift: Floats, groups: Ints | slice = slice(None)) -> Floats:
         """Return a cumulant of groups, each at a shift of its own."""
         basis = chebyshev.chebvander(np.clip(shift / _REACH, -1.0, 1.0), _NODES - 1)
-        return np.einsum("gj,gj->g", self._series[cumulant][groups], basis)
+        values: Floats = np.einsum("gj,gj->g", self._series[cumulant][groups], basis)
+        return values
 
     def posterior(self, sd: float) -> tuple[Floats, Floats]:
         """Return mean and standard deviation of the shift of each group, given its events."""
         found = self.moments(sd)
-        common = found.mean - self._line.shift
+        common = found.mean - self.line.shift
         certain = max(found.dispersion, 1.0) * found.mean_variance
         if sd == 0:
             return np.full(self.size, found.mean), np.full(self.size, math.sqrt(certain))
@@ -353,7 +357,7 @@ class LogOddsShifts:
             middle = (low + high) / 2
             positive = above(middle) > 0
             low, high = np.where(positive, middle, low), np.where(positive, high, middle)
-        found = (low + high) / 2 + self._line.shift
+        found = (low + high) / 2 + self.line.shift
         return np.where(never, -np.inf, np.where(always, np.inf, found))
 
 
@@ -392,7 +396,8 @@ def _moments_around(mean: Floats, own: list[Floats]) -> list[Floats]:
     each = [own[0] - mean[:, None], *own[1:]]
     raw = [np.ones_like(each[0])]
     for order in range(6):
-        raw.append(sum(math.comb(order, i) * each[i] * raw[order - i] for i in range(order + 1)))
+        terms = [math.comb(order, i) * each[i] * raw[order - i] for i in range(order + 1)]
+        raw.append(np.sum(terms, axis=0))
     return raw[2:]
 
 

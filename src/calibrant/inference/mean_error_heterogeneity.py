@@ -26,8 +26,8 @@ def mean_error_heterogeneity(groups: Mapping[Any, tuple[MeanTable, Ints | None]]
         text = "Heterogeneity between groups: each group is one cluster, within which rows are taken as independent."
         if several:
             text = (
-                "Heterogeneity between groups: the sums of clusters are compared; a cluster with rows in several groups "
-                "is taken as independent in each."
+                "Heterogeneity between groups: the sums of clusters are compared; a cluster with rows in several "
+                "groups is taken as independent in each."
             )
         notes = (Note("heterogeneity_clusters", 1, text),)
     unit = max((power_of_two(table.prediction - table.mean) for table, _ in groups.values()), default=1.0)
@@ -46,19 +46,19 @@ def mean_error_heterogeneity(groups: Mapping[Any, tuple[MeanTable, Ints | None]]
 
 
 def _powers(table: MeanTable, cluster: Ints | None, mean: float, unit: float) -> tuple[float, ...]:
-    """Return the sums of weights and their squares, and of four powers of the errors around a mean, of rows or clusters.
+    """Return the sums of weights and their squares, and of four powers of the errors of rows or clusters around a mean.
 
     Outcomes that are counted together are as far from their mean as their variance says.
     """
     n, error = table.n.astype(np.float64), (table.prediction - table.mean - mean) / unit
+    r, a = n * error, n
     if cluster is not None:
-        r, a = (np.bincount(cluster, weights=each) for each in (n * error, n))
-        n = np.ones(r.size)
-    elif table.importance:
-        r, a, n = n * error, n, np.ones(n.size)
-    else:
+        r, a = (np.bincount(cluster, weights=each).astype(np.float64) for each in (r, a))
+    elif not table.importance:
         r, a = error, np.ones(n.size)
-    within = table.m2 / unit**2 if cluster is None and not table.importance else np.zeros(n.size)
+    counted = cluster is None and not table.importance
+    n = n if counted else np.ones(r.size)
+    within = table.m2 / unit**2 if counted else np.zeros(r.size)
     squares = n * r**2 + within
     cubes = n * r**3 + 3 * r * within
     fourths = n * r**4 + 6 * r**2 * within + np.divide(within**2, n)

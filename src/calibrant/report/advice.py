@@ -101,7 +101,7 @@ def advice(e: Evaluation, key: str, rows: str = EXAMPLE_ROWS) -> list[Action]:
         actions.append(Action(f"Use the {words.forecasts} as they are.", "No recalibration is needed."))
         changes = "Calibration changes when the population or the model changes."
         actions.append(Action("Check again on new rows.", changes, words.check_command(rows)))
-    return actions + _differing_groups(e, key) + _small_groups(e)
+    return actions + _differing_groups(e) + _small_groups(e)
 
 
 def _collect(e: Evaluation) -> Action:
@@ -126,14 +126,14 @@ def _look_at_groups(e: Evaluation, key: str) -> Action:
     return Action(lead, f"{named}{rest}. {reason}", code, f"{key}-groups")
 
 
-def _differing_groups(e: Evaluation, key: str) -> list[Action]:
+def _differing_groups(e: Evaluation) -> list[Action]:
     """Recommend estimates that use all groups, where groups differ though most are not shown to be miscalibrated."""
     h = e.heterogeneity
     if h is None or not sentences.groups_differ(e):
         return []
     text = (
-        f"The standard deviation of the {h.name} between groups is {h.sd_text()}. Shrunken estimates of groups, and the "
-        "prediction interval for a new group, use all of them."
+        f"The standard deviation of the {h.name} between groups is {h.sd_text()}. Shrunken estimates of groups, and "
+        "the prediction interval for a new group, use all of them."
     )
     return [Action("Take differences between groups into account.", text, "result.heterogeneity.to_frame()")]
 

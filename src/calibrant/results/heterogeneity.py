@@ -14,7 +14,25 @@ from calibrant.results.uncertainty import Estimate
 
 
 class GroupEstimate(NamedTuple):
-    """Deviation of one group: from its own rows, and shrunken towards the mean of all groups."""
+    """Deviation of one group: from its own rows, and shrunken towards the mean of all groups.
+
+    Attributes
+    ----------
+    estimate, low, high : float
+        From the rows of the group alone, with confidence interval.
+    shrunken, shrunken_low, shrunken_high : float
+        Shrunken towards the mean of all groups, with interval.
+
+    See Also
+    --------
+    Heterogeneity
+
+    Examples
+    --------
+    >>> from calibrant.results import GroupEstimate
+    >>> GroupEstimate(0.9, 0.2, 1.6, 0.5, 0.0, 1.0).shrunken
+    0.5
+    """
 
     estimate: float
     low: float
@@ -200,4 +218,6 @@ class Heterogeneity:
     _repr_html_ = line_html
 
     def __repr__(self) -> str:
-        return f"Heterogeneity({self.name}: sd {self.sd_text()} between {self.n_groups:,} groups, {p_text(self.pvalue)})"
+        return (
+            f"Heterogeneity({self.name}: sd {self.sd_text()} between {self.n_groups:,} groups, {p_text(self.pvalue)})"
+        )
