@@ -46,11 +46,11 @@ class ClusterCell:
 def cells() -> Iterator[Cell]:
     """Yield all designs of at most a million rows, small ones first, and one of 5,000 groups."""
     sizes = [(groups, rows) for groups in (10, 100, 1_000, 10_000) for rows in (5, 50, 1_000)]
-    for sd in (0.0, 0.1, 0.25, 0.5):
-        for groups, rows in sorted(sizes, key=lambda each: each[0] * each[1]):
+    yield Cell(5_000, 20, 0.2, 0.25)
+    for groups, rows in sorted(sizes, key=lambda each: each[0] * each[1]):
+        for sd in (0.0, 0.1, 0.25, 0.5):
             if groups * rows <= 1_000_000:
                 yield from (Cell(groups, rows, rate, sd) for rate in (0.5, 0.05, 0.005))
-    yield Cell(5_000, 20, 0.2, 0.25)
 
 
 def cluster_cells() -> Iterator[ClusterCell]:
@@ -83,8 +83,8 @@ def effects(x: np.ndarray, y: np.ndarray, start: np.ndarray, *, sloped: bool = T
 def measure(cell: Cell) -> dict[str, float]:
     """Return the share of rejections and, of fewer data sets, the coverage of intervals, in percent."""
     total = cell.groups * cell.rows
-    data_sets = 2_000 if total <= 5_000 else 500 if total <= 50_000 else 100
-    wanted = 0 if total > 100_000 else 60 if cell.groups <= 100 else 20
+    data_sets = 1_000 if total <= 5_000 else 300 if total <= 50_000 else 60
+    wanted = 0 if total > 100_000 else 40 if cell.groups <= 100 else 5
     rejected, covered = 0, []
     for i in range(data_sets):
         rng = np.random.default_rng([11, i])

@@ -13,9 +13,8 @@ from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.workers import Submit, map_groups
 from calibrant.evaluation.settings_checks import check_settings, time_option
-from calibrant.inference.heterogeneity import FEWEST_CLUSTERS
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
-from calibrant.inference.paired_rows import MIN_CLUSTERS, check_clusters
+from calibrant.inference.paired_rows import FEWEST_CLUSTERS, MIN_CLUSTERS, check_clusters
 from calibrant.kinds.base import FEWER_RESAMPLES, Kind, forecast_kind, kind_of
 from calibrant.kinds.sample import GroupedSample, S, has_few_clusters
 from calibrant.metrics.bins import MeanBins
@@ -211,7 +210,9 @@ def evaluate_rows(
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
     if sample.serial_dependence is None:  # the number of blocks of times follows from the data
         _check_clusters(kind, sample.whole)
-    whole = _evaluate_sample(kind, sample.whole, settings, seed, progress)
+    judge = kind.evaluation
+    whole = judge.evaluate(_tested(sample.whole), settings, seed, progress)
+    whole = _with_few_clusters(kind, whole, sample.whole)
     whole = replace(whole, serial_dependence=sample.serial_dependence)
     kind.complete(whole)
     of_groups = settings
@@ -221,7 +222,7 @@ def evaluate_rows(
     result = evaluate_groups(
         whole,
         sample.groups,
-        lambda part: _evaluate_sample(kind, part, of_groups, seed, False),
+        lambda part: _with_few_clusters(kind, judge.evaluate(_tested(part), of_groups, seed, False), part),
         None if starter is None else lambda part, submit: starter(part, of_groups, seed, submit),
         name=sample.group_name,
         progress=progress,
@@ -240,16 +241,18 @@ def _check_clusters(kind: Kind, whole: Any) -> None:
         check_clusters(whole.n_clusters, MIN_CLUSTERS if kind.mean_over_clusters is None else FEWEST_CLUSTERS)
 
 
-def _evaluate_sample(
-    kind: Kind, sample: Any, settings: Settings, seed: SeedSequence, progress: bool | None
-) -> Evaluation:
-    """Evaluate a sample; one with few clusters has calibration in the large, or estimates alone."""
+def _tested(sample: Any) -> Any:
+    """Return the sample as it is evaluated: without its clusters if they are too few for most tests."""
+    return sample.without_clusters() if has_few_clusters(sample) else sample
+
+
+def _with_few_clusters(kind: Kind, estimated: Evaluation, sample: Any) -> Evaluation:
+    """Return an evaluation; one of few clusters has calibration in the large, or estimates alone."""
     if not has_few_clusters(sample):
-        return kind.evaluation.evaluate(sample, settings, seed, progress)
-    estimated = kind.evaluation.evaluate(sample.without_clusters(), settings, seed, progress)
+        return estimated
     text = f"There are {sample.n_clusters} clusters; tests need at least {MIN_CLUSTERS}."
-    estimate = kind.mean_over_clusters
-    found = None if estimate is None else estimate(sample, settings.confidence_level)
+    mean = kind.mean_over_clusters
+    found = None if mean is None else mean(sample, estimated.settings.confidence_level)
     if found is not None:
         text = (
             f"There are {sample.n_clusters} clusters: calibration in the large is tested as the mean over clusters, "

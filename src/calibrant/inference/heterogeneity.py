@@ -24,11 +24,10 @@ import numpy as np
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Note
 from calibrant._support.roots import find_root
-from calibrant.results.heterogeneity import GroupEstimate, Heterogeneity
+from calibrant.results.group_differences import GroupEstimate, Heterogeneity
 from calibrant.results.uncertainty import Estimate
 
 FEWEST_GROUPS = 2
-FEWEST_CLUSTERS = 3  # fewer have no useful interval of their mean
 
 
 class Moments(NamedTuple):

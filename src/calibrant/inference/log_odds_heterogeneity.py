@@ -9,16 +9,15 @@ from calibrant._support.arrays import Floats, Ints
 from calibrant._support.errors import Note
 from calibrant._support.logistic import expit
 from calibrant.inference.heterogeneity import (
-    FEWEST_CLUSTERS,
     FEWEST_GROUPS,
     estimate_heterogeneity,
     random_effects_mean,
     unknown_heterogeneity,
 )
 from calibrant.inference.log_odds_shifts import CommonLine, LogOddsShifts, common_line
-from calibrant.inference.paired_rows import PairedRows
+from calibrant.inference.paired_rows import FEWEST_CLUSTERS, PairedRows
 from calibrant.inference.table_sample import TableSample
-from calibrant.results.heterogeneity import Heterogeneity
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.uncertainty import Estimate
 from calibrant.tables.score_table import ScoreTable, event_squares, row_squares
 

@@ -17,9 +17,9 @@ from calibrant.inference.heterogeneity import Moments, Projection
 # Shifts of a group from the common line for which its cumulants are interpolated, and the number of nodes. The error of
 # the interpolation is below 1e-6 of a row, because the nearest singularity is pi away from the real axis.
 _REACH, _NODES = 6.0, 32
-_BINS = 12  # of neighbouring scores per group, for cumulants away from the common line
+_BINS = 24  # of neighbouring scores per group, for cumulants away from the common line
 _QUADRATURE = 13  # points of the normal distribution of shifts
-_MIN_EVENTS_FOR_SLOPE = 40
+_MIN_EVENTS_FOR_SLOPE = 10
 _POINTS = 7  # of the distribution of a shift, given events
 _LARGEST = 2.0
 _FEW_PAIRS = 5.0  # expected pairs of events in one group, so few that the distribution of U is a discrete one
@@ -127,6 +127,22 @@ class LogOddsShifts:
         return sums[0], sums[1], float(np.sum(second * self._away**2))
 
     @cached_property
+    def _fitted_bias(self) -> Floats:
+        """How much the variance of each group at the fitted line is larger than at the true one, on average.
+
+        To the second order: by the variance of the fitted log-odds, and by the bias of the fitted parameters.
+        """
+        _, second, third, fourth, *_ = cumulants(self._n, expit(self._eta))
+        columns = np.stack(
+            [np.ones(self._away.size), self._away] if self.line.is_sloped else [np.ones(self._away.size)]
+        )
+        inverse = np.linalg.inv((columns * second) @ columns.T)
+        spread = np.einsum("ir,ij,jr->r", columns, inverse, columns)
+        bias = -0.5 * inverse @ (columns @ (third * spread))
+        found: Floats = np.add.reduceat(0.5 * fourth * spread + third * (bias @ columns), self._start)
+        return found
+
+    @cached_property
     def unit(self) -> float:
         """The standard deviation between groups whose expected excess is the standard deviation of U at 0."""
         information = self._at_line[1]
@@ -154,7 +170,7 @@ class LogOddsShifts:
         groups = self._at_zero() if sd == 0 else self._at_sd(sd)
         weight, variance, pull = groups.pull**2, groups.variance, groups.pull
         projection = Projection(weight, variance, groups.columns, groups.inverse)
-        excess = float(np.sum(groups.square + weight * projection.loss))
+        excess = float(np.sum(groups.square + weight * (projection.loss + (1 - groups.informed) * self._fitted_bias)))
         # The number of events that is fitted also moves the expected squares: derivatives by the parameters, and the
         # covariances of squares with the scores.
         third, fourth, fifth, sixth = groups.higher
@@ -172,8 +188,11 @@ class LogOddsShifts:
         skew -= 3 * b * float(np.sum(weight**2 * pull * (fifth + 8 * variance * third)))
         skew += 3 * b**2 * float(np.sum(weight * pull**2 * (2 * variance**2 + fourth)))
         skew -= b**3 * float(np.sum(pull**3 * third))
-        # Rounding: with one row per group the variance is 0, because the square of an outcome is the outcome.
-        spread = spread if spread > 1e-9 * square else 0.0
+        # With one row per group the variance is 0 but for rounding, because the square of an outcome is the outcome.
+        if sd == 0:
+            spread = spread if spread > 1e-9 * square else 0.0
+        else:
+            spread = max(spread, 0.1 * square)
         dispersion = float(np.sum(groups.score**2 / (weight * variance))) / max(self.size - 1, 1)
         expected = float(np.sum(weight * (variance - projection.loss)))
         mean = self.line.shift + groups.shift
@@ -264,10 +283,9 @@ class LogOddsShifts:
         away = mode[:, None] - shift + spread[:, None] * points
         log = -self._at(0, (shift + away).ravel(), np.repeat(chosen, _POINTS)).reshape(away.shape)
         log += self._events[chosen, None] * away - away**2 / (2 * sd**2) + points**2 / 2
-        mass = weights * np.exp(log - log.max(axis=1, keepdims=True))
+        mass: Floats = weights * np.exp(log - log.max(axis=1, keepdims=True))
         mass /= mass.sum(axis=1, keepdims=True)
-        mean: Floats = np.sum(mass * away, axis=1)
-        square: Floats = np.sum(mass * away**2, axis=1)
+        mean, square = (np.asarray(np.sum(mass * away**power, axis=1), dtype=np.float64) for power in (1, 2))
         return mean, np.maximum(square - mean**2, 0.0)
 
     def _mode(self, sd: float, shift: float, chosen: Ints) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ import numpy as np
 from calibrant._support.arrays import Ints, power_of_two
 from calibrant._support.errors import Note
 from calibrant.inference.heterogeneity import FEWEST_GROUPS, MeanShifts, estimate_heterogeneity, unknown_heterogeneity
-from calibrant.results.heterogeneity import Heterogeneity
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.tables.mean_table import MeanTable
 
 NAME, TEST = "mean error", "test of the variance between groups"

@@ -15,6 +15,8 @@ from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
 
 # With fewer clusters, neither random signs nor Student's quantiles have the stated error rates.
 MIN_CLUSTERS = 10
+# With fewer clusters, their mean has no useful interval either.
+FEWEST_CLUSTERS = 3
 
 
 def check_clusters(count: int, least: int = MIN_CLUSTERS) -> int:

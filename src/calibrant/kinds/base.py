@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from calibrant.metrics.metric import Metric
     from calibrant.results.comparison import ComparisonTerms
     from calibrant.results.evaluation import Evaluation
-    from calibrant.results.heterogeneity import Heterogeneity
+    from calibrant.results.group_differences import Heterogeneity
     from calibrant.results.settings import Settings
     from calibrant.results.uncertainty import Estimate
 

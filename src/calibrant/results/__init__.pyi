@@ -22,8 +22,8 @@ from calibrant.results.audit_conditions import Condition as Condition
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
 from calibrant.results.evaluation import Evaluation as Evaluation
-from calibrant.results.heterogeneity import GroupEstimate as GroupEstimate
-from calibrant.results.heterogeneity import Heterogeneity as Heterogeneity
+from calibrant.results.group_differences import GroupEstimate as GroupEstimate
+from calibrant.results.group_differences import Heterogeneity as Heterogeneity
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence

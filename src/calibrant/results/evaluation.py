@@ -14,7 +14,6 @@ from calibrant._support.plain_data import finite, frame_from_rows, number
 from calibrant._support.plain_data import label as json_label
 from calibrant.results import sentences
 from calibrant.results.details import Details
-from calibrant.results.heterogeneity import Heterogeneity
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.text import GroupTable, ResultText, RowTable, n_rows, row_counts
 from calibrant.results.uncertainty import Estimate, Interval, MetricMapping, MetricResult, SerialDependence
@@ -22,6 +21,7 @@ from calibrant.results.verdict import MISCALIBRATED, Deviation, TestResult, Verd
 
 if TYPE_CHECKING:
     from calibrant._support.file_writing import FilePath
+    from calibrant.results.group_differences import Heterogeneity
 
 SCHEMA_VERSION = 4
 
@@ -95,7 +95,7 @@ class Evaluation(PrintedResult):
     adjusted: Mapping[Any, Mapping[str, float]] = field(default_factory=dict)
     own_notes: tuple[Note, ...] = ()
     serial_dependence: SerialDependence | None = None
-    heterogeneity: Heterogeneity | None = None
+    heterogeneity: "Heterogeneity | None" = None
     mean_over_clusters: Estimate | None = None
 
     def __post_init__(self) -> None:

@@ -17,7 +17,6 @@ from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
-from calibrant.inference.log_odds_heterogeneity import log_odds_heterogeneity, mean_shift_over_clusters
 from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
 from calibrant.inference.table_sample import TableSample
@@ -32,7 +31,7 @@ from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.heterogeneity import Heterogeneity
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.uncertainty import Estimate, MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
@@ -150,11 +149,15 @@ def evaluate(
 
 def heterogeneity(groups: Mapping[Any, TableSample], whole: TableSample, level: float) -> Heterogeneity:
     """Return the heterogeneity of the log-odds shifts of groups."""
+    from calibrant.inference.log_odds_heterogeneity import log_odds_heterogeneity
+
     return log_odds_heterogeneity(groups, whole, level)
 
 
 def mean_over_clusters(sample: TableSample, level: float) -> Estimate | None:
     """Return calibration in the large of rows in few clusters."""
+    from calibrant.inference.log_odds_heterogeneity import mean_shift_over_clusters
+
     return None if sample.few_rows is None else mean_shift_over_clusters(sample.few_rows.cluster_tables(), level)
 
 

@@ -10,7 +10,6 @@ from numpy.random import SeedSequence
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.random_streams import generator
-from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
 from calibrant.inference.regression.tied_quantiles import settle_ties
 from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.kinds.distribution.details import DistributionDetails
@@ -27,7 +26,7 @@ from calibrant.kinds.point.metrics import metric_results
 from calibrant.metrics.distribution import transforms
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.heterogeneity import Heterogeneity
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import Settings
 from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable
@@ -62,6 +61,8 @@ def heterogeneity(
     groups: Mapping[Any, DistributionSample], whole: DistributionSample, level: float
 ) -> Heterogeneity | None:
     """Return the heterogeneity of the mean errors of groups; None for forecasts that know no means."""
+    from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
+
     if not whole.table.forecast.point_is_mean:
         return None
     points = {key: (sample.points, sample.cluster) for key, sample in groups.items() if sample.points is not None}

@@ -9,7 +9,6 @@ from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.inference.intervals import interval_from_replicates, null_from_replicates
-from calibrant.inference.log_odds_heterogeneity import NAME, log_odds_heterogeneity
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.power import rows_to_decide
 from calibrant.inference.resampling import resample_metrics
@@ -24,7 +23,7 @@ from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
 from calibrant.metrics.proper_scores import corp_decomposition, murphy_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.heterogeneity import Heterogeneity
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import MetricResult
 from calibrant.results.verdict import Verdict
@@ -72,6 +71,8 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
 
 def heterogeneity(groups: Mapping[Any, MulticlassSample], whole: MulticlassSample, level: float) -> Heterogeneity:
     """Return the heterogeneity of the log-odds shifts of the top label between groups."""
+    from calibrant.inference.log_odds_heterogeneity import NAME, log_odds_heterogeneity
+
     samples = {key: _top_label(sample) for key, sample in groups.items()}
     return log_odds_heterogeneity(samples, _top_label(whole), level, name=f"{NAME} of the top label")
 

@@ -8,7 +8,6 @@ from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Ints
 from calibrant._support.errors import join_notes
-from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
 from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin, usual_bins
 from calibrant.inference.regression.point_line import LinearFit, fitted_line
 from calibrant.kinds.point.details import PointDetails
@@ -18,7 +17,7 @@ from calibrant.kinds.point.tce import tce_with_null
 from calibrant.kinds.point.verdict import decide
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.heterogeneity import Heterogeneity
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Verdict
@@ -59,6 +58,8 @@ def evaluate(rows: PointSample, settings: Settings, seed: SeedSequence, progress
 
 def heterogeneity(groups: Mapping[Any, PointSample], whole: PointSample, level: float) -> Heterogeneity:
     """Return the heterogeneity of the mean errors of groups."""
+    from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
+
     return mean_error_heterogeneity({key: (each.table, each.cluster) for key, each in groups.items()}, level)
 
 
