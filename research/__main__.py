@@ -102,6 +102,7 @@ PROGRAMS: dict[str, Program] = {
     "ordinal": _study("verdicts", "ordinal", "10 minutes"),
     "serial_dependence": _study("verdicts", "serial_dependence", "20 minutes"),
     "counts": _study("verdicts", "counts", "15 minutes", "counts.csv", "counts_coverage.csv"),
+    "heterogeneity": _study("verdicts", "heterogeneity", "40 minutes", "heterogeneity*.csv"),
     "coverage": _study("verdicts", "coverage", "an hour"),
     "planning": _study("verdicts", "planning", "minutes"),
     "sizes": _study("verdicts", "sizes", "an hour", "sizes.csv", "power.csv"),

@@ -1,4 +1,7 @@
-"""Groups whose rows are in too few clusters: the same estimates, and no tests or intervals, for every kind."""
+"""Groups whose rows are in too few clusters: the same estimates, and no tests or intervals, for every kind.
+
+Kinds with calibration in the large test its mean over three clusters or more.
+"""
 
 import json
 import math
@@ -29,11 +32,16 @@ def groups():
 @each_kind
 def test_nothing_is_tested(groups, kind):
     few = groups(kind).groups["few"]
-    assert few.verdict == "inconclusive"
-    assert few.direction == ""
-    assert math.isnan(few.pvalue)
-    assert not few.tests
     assert not few.decision.claims
+    if few.mean_over_clusters is None:
+        assert few.verdict == "inconclusive"
+        assert few.direction == ""
+        assert math.isnan(few.pvalue)
+        assert not few.tests
+    else:
+        assert kind == "binary"
+        assert list(few.tests) == ["calibration in the large"]
+        assert few.verdict == ("miscalibrated" if few.pvalue <= 0.05 else "inconclusive")
     assert groups(kind).groups["many"].verdict == "miscalibrated"
 
 
@@ -53,23 +61,28 @@ def test_metrics_and_coefficients_are_estimates_alone(groups, kind):
         limits = (metric.interval.low, metric.interval.high, metric.null.low, metric.null.high, metric.null.expected)
         assert math.isfinite(metric.value)
         assert all(map(math.isnan, (*limits, metric.null.pvalue, metric.pvalue))), metric
-    assert all(math.isnan(each.low) and math.isnan(each.high) for each in few.coefficients)
+    others = [each for each in few.coefficients if each is not few.mean_over_clusters]
+    assert all(math.isnan(each.low) and math.isnan(each.high) for each in others)
 
 
 @each_kind
 def test_one_note_and_one_sentence_state_the_reason(groups, kind):
     whole = groups(kind)
     few = whole.groups["few"]
-    assert [note.text for note in few.notes if note.code == "few_clusters"] == [
-        "There are 5 clusters; tests need at least 10."
-    ]
-    assert "here are too few clusters for a test" in repr(few)
-    assert "Omnibus test: skipped because there are too few clusters" in "\n".join(few.reasons())
+    (note,) = (note.text for note in few.notes if note.code == "few_clusters")
+    if few.mean_over_clusters is None:
+        assert note == "There are 5 clusters; tests need at least 10."
+        assert "here are too few clusters for a test" in repr(few)
+        assert "Omnibus test: skipped because there are too few clusters" in "\n".join(few.reasons())
+    else:
+        assert "Student's t of 4 degrees of freedom" in note
+        assert "Other results are valid for these clusters, not for the next one." in repr(few)
     assert [note.text for note in whole.notes if note.code == "few_clusters"] == [
-        "Groups with fewer than 10 clusters, which are not tested: few."
+        "Groups with fewer than 10 clusters, of which little or nothing is tested: few."
     ]
     assert "too few clusters for a test" not in "\n".join(whole.reasons())
-    assert whole.adjusted["many"]["holm"] == whole.adjusted["many"]["pvalue"]  # the only group that is tested
+    n_tested = sum(not math.isnan(each["pvalue"]) for each in whole.adjusted.values())
+    assert n_tested == (1 if few.mean_over_clusters is None else 2)
 
 
 @each_kind
@@ -77,7 +90,8 @@ def test_json_has_the_number_of_clusters_and_no_number_that_was_not_estimated(gr
     few = groups(kind).groups["few"].to_dict()
     json.dumps(few, allow_nan=False)
     assert few["details"]["n_clusters"] == 5
-    assert few["pvalue"] is few["equivalence"]["pvalue"] is few["equivalence"]["bound"] is None
+    assert few["equivalence"]["pvalue"] is few["equivalence"]["bound"] is None
+    assert (few["pvalue"] is None) == (few["tests"] == [])
     assert "levels" not in few["details"]
 
 
@@ -88,5 +102,5 @@ def test_such_a_group_can_be_drawn_and_reported(groups, kind):
     few = groups(kind).groups["few"]
     few.plot()
     page = few.to_html()
-    assert "too few clusters for a test" in page
+    assert ("too few clusters for a test" if few.mean_over_clusters is None else "not for the next one") in page
     assert ">nan" not in page

@@ -110,7 +110,7 @@ class StructuredScaling(ProbabilityMap):
     @property
     def temperature_(self) -> float:
         """Fitted temperature."""
-        return 1 / self.map_.slope
+        return 1 / float(self.map_.slope)
 
     @property
     def weights_(self) -> Floats:
@@ -251,7 +251,7 @@ def _fit_full(u: Floats, z: Floats, code: Ints, weight: Floats) -> Floats:
                 break
             move /= 2
         theta = theta - move
-        variances = np.linalg.inv(blocks)[:, places, places]
+        variances = np.asarray(np.linalg.inv(blocks)[:, places, places], dtype=np.float64)
         is_settled = precisions.update(theta, variances)
         if step >= _LEAST_STEPS and is_settled and np.abs(x @ move.T).max() < _STILL:
             break
@@ -280,7 +280,7 @@ def _fit_diagonal(u: Floats, z: Floats, code: Ints, weight: Floats) -> Floats:
         penalty = precisions.values[group]
         blocks = now.blocks.copy()
         blocks[:, [0, 1], [0, 1]] += penalty
-        inverse = np.linalg.inv(blocks)
+        inverse = np.asarray(np.linalg.inv(blocks), dtype=np.float64)
         move = np.einsum("jab,jb->ja", inverse, now.gradient + penalty * theta)
         before = now.loss + float(np.sum(penalty * theta**2)) / 2
         for _ in range(_HALVINGS):

@@ -73,10 +73,11 @@ def check(
     """Exit with 1 if the forecasts in FILES are miscalibrated.
 
     Without a threshold the verdict decides: miscalibrated fails; calibrated and negligible pass; inconclusive passes
-    with a warning. With --require calibrated only calibrated and negligible pass, which are both shown to lie within
-    the margin. Given thresholds of scores (--max-ece, --max-tce-excess, --equivalence) decide alone. With --by each
-    group must pass as well; p-values of groups are adjusted for their number. With --audit each segment that an audit
-    by these columns shows to be miscalibrated fails. Forecasts are named as in evaluate.
+    with a warning, and so do groups that are shown to differ. With --require calibrated only calibrated and negligible
+    pass, which are both shown to lie within the margin. Given thresholds of scores (--max-ece, --max-tce-excess,
+    --equivalence) decide alone. With --by each group must pass as well; p-values of groups are adjusted for their
+    number. With --audit each segment that an audit by these columns shows to be miscalibrated fails. Forecasts are
+    named as in evaluate.
 
     \b
       calibrant check scores.parquet --label outcome --score probability
@@ -184,8 +185,14 @@ def _verdict_gate(name: str, group: str | None, result: "Evaluation", found: str
     if require is not None:
         passed = result.verdict in ("calibrated", "negligible")
         return Gate(name, group, "must be shown to be calibrated within the margin", passed, found)
-    passed = result.verdict != "miscalibrated"
-    return Gate(name, group, "must not be miscalibrated", passed, found, warning=result.verdict == "inconclusive")
+    from calibrant.results.sentences import differences_text, groups_differ
+
+    passed, differ = result.verdict != "miscalibrated", groups_differ(result)
+    if differ and differences_text(result) not in found:
+        found = f"{found.rstrip('.')}; {differences_text(result)}"
+    return Gate(
+        name, group, "must not be miscalibrated", passed, found, warning=result.verdict == "inconclusive" or differ
+    )
 
 
 def _segment_gates(name: str, audit: "Audit") -> list[Gate]:

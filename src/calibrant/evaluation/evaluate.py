@@ -14,7 +14,7 @@ from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.workers import Submit, map_groups
 from calibrant.evaluation.settings_checks import check_settings, time_option
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
-from calibrant.inference.paired_rows import MIN_CLUSTERS
+from calibrant.inference.paired_rows import FEWEST_CLUSTERS, MIN_CLUSTERS, check_clusters
 from calibrant.kinds.base import FEWER_RESAMPLES, Kind, forecast_kind, kind_of
 from calibrant.kinds.sample import GroupedSample, S, has_few_clusters
 from calibrant.metrics.bins import MeanBins
@@ -216,9 +216,12 @@ def evaluate_rows(
     sample: GroupedSample[Any] = kind.sample.read_groups(y_true, forecast, **reading)
     if n_resamples_by_default and sample.is_large:
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
+    if sample.serial_dependence is None:  # the number of blocks of times follows from the data
+        _check_clusters(kind, sample.whole)
     evaluate_sample = kind.evaluation.evaluate
     whole = evaluate_sample(_testable(sample.whole), settings, seed, progress)
-    whole = replace(_tested(whole, sample.whole), serial_dependence=sample.serial_dependence)
+    whole = _with_few_clusters(kind, whole, sample.whole)
+    whole = replace(whole, serial_dependence=sample.serial_dependence)
     complete = kind.optional("evaluation.complete")
     if complete is not None:
         complete(whole)
@@ -230,31 +233,47 @@ def evaluate_rows(
     result = evaluate_groups(
         whole,
         sample.groups,
-        lambda group: _tested(evaluate_sample(_testable(group), group_settings, seed, False), group),
+        lambda group: _with_few_clusters(kind, evaluate_sample(_testable(group), group_settings, seed, False), group),
         None if starter is None else lambda group, submit: starter(group, group_settings, seed, submit),
         name=sample.group_name,
         progress=progress,
     )
+    compare_groups = kind.optional("evaluation.heterogeneity")
+    if result.groups and compare_groups is not None:
+        used = {key: group for key, group in sample.groups.items() if group is not None}
+        result = replace(result, heterogeneity=compare_groups(used, sample.whole, settings.confidence_level))
     if complete is not None and len(result.groups) <= _MOST_COMPLETE_GROUPS:
         for group in result.groups.values():
             complete(group)
     return result
 
 
+def _check_clusters(kind: Kind, whole: Any) -> None:
+    """Raise an error if there are too few clusters for any answer."""
+    if whole.n_clusters is not None:
+        has_mean = kind.optional("evaluation.mean_over_clusters") is not None
+        check_clusters(whole.n_clusters, FEWEST_CLUSTERS if has_mean else MIN_CLUSTERS)
+
+
 def _testable(sample: Any) -> Any:
-    """Return the sample, without its clusters (or blocks of times) if they are too few for tests."""
+    """Return the sample, without its clusters (or blocks of times) if they are too few for most tests."""
     return sample.without_clusters() if has_few_clusters(sample) else sample
 
 
-def _tested(result: Evaluation, sample: Any) -> Evaluation:
-    """Return the evaluation of a sample, without tests and intervals if its clusters are too few for them."""
-    return _without_inference(result, sample) if has_few_clusters(sample) else result
-
-
-def _without_inference(estimated: Evaluation, sample: Any) -> Evaluation:
-    """Return the estimates of rows in too few clusters."""
+def _with_few_clusters(kind: Kind, estimated: Evaluation, sample: Any) -> Evaluation:
+    """Return an evaluation; one of few clusters has calibration in the large, or estimates alone."""
+    if not has_few_clusters(sample):
+        return estimated
     text = f"There are {sample.n_clusters} clusters; tests need at least {MIN_CLUSTERS}."
-    return estimated.without_inference(Note("few_clusters", 1, text), sample.n_clusters)
+    mean = kind.optional("evaluation.mean_over_clusters")
+    found = None if mean is None else mean(sample, estimated.settings.confidence_level)
+    if found is not None:
+        text = (
+            f"There are {sample.n_clusters} clusters: calibration in the large is tested as the mean over clusters, "
+            f"with Student's t of {found.df:.0f} degrees of freedom. Other tests need at least {MIN_CLUSTERS} "
+            "clusters; other results are valid for these clusters, not for the next one."
+        )
+    return estimated.without_inference(Note("few_clusters", 1, text), sample.n_clusters, found)
 
 
 def evaluate_groups(
@@ -287,7 +306,7 @@ def _empty_groups(samples: Mapping[Any, S | None]) -> list[Note]:
 
 def _few_clusters(samples: Mapping[Any, S | None]) -> list[Note]:
     few = [str(key) for key, sample in samples.items() if sample is not None and has_few_clusters(sample)]
-    text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
+    text = f"Groups with fewer than {MIN_CLUSTERS} clusters, of which little or nothing is tested: {', '.join(few)}."
     return [Note("few_clusters", len(few), text)] if few else []
 
 

@@ -15,14 +15,16 @@ from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
 
 # With fewer clusters, neither random signs nor Student's quantiles have the stated error rates.
 MIN_CLUSTERS = 10
+# With fewer clusters, their mean has no useful interval either.
+FEWEST_CLUSTERS = 3
 
 
-def check_clusters(count: int) -> int:
+def check_clusters(count: int, least: int = MIN_CLUSTERS) -> int:
     """Return the number of clusters if it is large enough for inference."""
-    if count >= MIN_CLUSTERS:
+    if count >= least:
         return count
     raise InputError(
-        Argument("cluster") + f" must have at least {MIN_CLUSTERS} distinct values for inference; got {count}.",
+        Argument("cluster") + f" must have at least {least} distinct values for inference; got {count}.",
         hint="Use a finer unit as cluster, or report the metric without inference.",
         value=count,
     )
@@ -82,6 +84,13 @@ class PairedRows:
         if draws == 1 and cluster is not None:
             check_clusters(draws)
         return cls(tuple(table.score for table in tables), places, event, weight, cluster, draws), tables
+
+    def cluster_tables(self) -> list[ScoreTable]:
+        """Return the table of each cluster, of the first prediction."""
+        assert self.cluster is not None
+        weight = np.ones(self.event.size, dtype=np.int64) if self.weight is None else self.weight
+        inside = (np.where(self.cluster == c, weight, np.zeros_like(weight)) for c in range(self.n_draws))
+        return [self._table(self.scores[0], self.places[0], own) for own in inside]
 
     def only(self, i: int) -> "PairedRows":
         """Return the same rows with one of their predictions."""

@@ -48,6 +48,8 @@ class TableSample(Sample):
         The rows, if they are in enough clusters for inference.
     few_clusters : int or None
         The number of clusters, if it is too small for inference.
+    few_rows : PairedRows or None
+        The rows, if they are in two or more clusters that are too few for inference.
     stored : StoredReplicates or None
         Bootstrap replicates that were drawn for several tables.
     partitions : mapping of bins to Partition
@@ -57,6 +59,7 @@ class TableSample(Sample):
     table: ScoreTable
     rows: PairedRows | None = None
     few_clusters: int | None = None
+    few_rows: PairedRows | None = None
     stored: StoredReplicates | None = None
     partitions: Mapping[Any, Partition] = field(default_factory=dict)
 
@@ -68,15 +71,22 @@ class TableSample(Sample):
         if rows.cluster is None:
             return cls(count_rows(rows))
         used = check_scores(rows)
-        if used.n_clusters < MIN_CLUSTERS:
+        if used.n_clusters < 2:
             return cls(count_checked(used), few_clusters=used.n_clusters)
         paired, (table,) = PairedRows.from_rows(rows)
+        if used.n_clusters < MIN_CLUSTERS:
+            return cls(table, few_clusters=used.n_clusters, few_rows=paired)
         return cls(table, paired)
 
     @property
     def n_clusters(self) -> int | None:
         """Number of clusters; None where rows are independent."""
         return self.few_clusters if self.rows is None else self.rows.n_draws
+
+    @property
+    def clustered_rows(self) -> PairedRows | None:
+        """The rows, if they are in two or more clusters."""
+        return self.few_rows if self.rows is None else self.rows
 
     def without_clusters(self) -> "TableSample":
         """Return the same rows without their clusters, for estimates."""

@@ -179,6 +179,8 @@ OPTIONAL: Mapping[str, str] = {
     "sample.read": "reads the rows for one metric, where metrics of the kind can be resampled",
     "evaluation.starter": "from all rows to the function that begins the evaluation of a group in threads, or None",
     "evaluation.complete": "computes the details of an evaluation ahead, where they are computed on demand",
+    "evaluation.heterogeneity": "from samples of groups, that of all rows and a level to the heterogeneity of groups",
+    "evaluation.mean_over_clusters": "calibration in the large of rows in 3 to 9 clusters, from the sample and a level",
     "differences.MODELS": "how two models are compared (`kinds.differences.ModelForecasts`)",
     "differences.compare": "compares models in place of `MODELS`",
     "audit.AUDIT": "how forecasts are audited (`kinds.audit.AuditedForecasts`)",

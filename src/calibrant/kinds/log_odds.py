@@ -13,6 +13,7 @@ from calibrant.results.evaluation import Evaluation
 from calibrant.results.sentences import (
     coefficients_text,
     directions_text,
+    few_clusters_text,
     has_few_clusters,
     headline,
     omnibus_text,
@@ -38,6 +39,8 @@ def explanation(e: Any) -> str:
             f"A deviation is significant ({p_text(e.pvalue)}), but {subject(e).lower()} off by at most {bound}; "
             f"the margin is {margin}."
         )
+    if has_few_clusters(e):
+        return few_clusters_text(e)
     if e.verdict == "inconclusive":
         return _inconclusive(e, bound, margin)
     return _miscalibrated(e, bound, margin)
@@ -96,8 +99,6 @@ def _two_digits(value: float) -> str:
 
 
 def _inconclusive(e: Any, bound: str, margin: str) -> str:
-    if has_few_clusters(e):
-        return "There are too few clusters for a test."
     text = f"{_no_deviation(e)} is significant, but {subject(e, may_be=True).lower()} off by up to {bound}; "
     text += f"the margin is {margin}."
     if e.equivalence.bound > UNBOUNDED:
@@ -274,6 +275,9 @@ class LogOddsDetails(Details):
             yield f"Omnibus test: skipped because {why}."
             return
         yield omnibus_text(e)
+        if has_few_clusters(e):
+            yield from coefficients_text(e.coefficients, self.coefficient_format)
+            return
         deviation = e.decision.deviation
         what = deviation.name if e.settings.is_absolute else f"the {deviation.name}"
         shown = "is" if deviation.within else "is not"
@@ -294,9 +298,10 @@ class LogOddsDetails(Details):
             rows = "a row contradicts its score" if one else f"{impossible:,.6g} rows contradict their score"
             return f"{rows} of {self.certain_scores}"
         deviation = e.decision.deviation
+        if has_few_clusters(e):
+            text = few_clusters_text(e).partition(". ")[0].rstrip(".")
+            return text[0].lower() + text[1:]
         if e.verdict == "inconclusive":
-            if has_few_clusters(e):
-                return "there are too few clusters for a test"
             if deviation.bound > UNBOUNDED:
                 return "the data are too few to bound the error"
             return _off(e, "by up to", deviation.bound, may_be=True)

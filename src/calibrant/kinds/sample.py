@@ -72,12 +72,12 @@ class GroupedSample(Generic[S]):
     def from_rows(
         cls, rows: Rows, count: Callable[[Rows], S], time_blocks: TimeBlocks, *, is_large: bool = False
     ) -> "GroupedSample[S]":
-        """Count all rows, and those of each group; too few clusters of all rows are an error.
+        """Count all rows, and those of each group.
 
         Groups have the blocks of all rows: a shock at one time may hit all groups, and is in the same block for each.
-        Too few blocks are not tested.
+        Too few blocks or clusters are not tested.
         """
         rows, serial = time_blocks(rows)
-        whole = count(rows) if serial is not None else with_enough_clusters(count(rows))
+        whole = count(rows)
         groups = {key: None if part.is_empty else count(part) for key, part in rows.split().items()}
         return cls(whole, groups, rows.group_name, is_large, serial)

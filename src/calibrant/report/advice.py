@@ -1,6 +1,10 @@
 """The first screen of a report: the verdict in one sentence with its colour, and what to do about it."""
 
+import re
 from collections.abc import Mapping
+from datetime import date
+
+import numpy as np
 
 from calibrant._support.formatting import printable
 from calibrant.kinds.words import Action
@@ -12,11 +16,23 @@ from calibrant.results.sentences import groups_are_worse
 
 EXAMPLE_ROWS = "rows.csv --label outcome --score score"  # of rows that were not read from files
 _NAMED = 3  # groups that a sentence names
+_PERIOD = re.compile(r"(19|20)[0-9]{2}(-?(Q[1-4]|W[0-9]{2}|[0-9]{2}(-?[0-9]{2}.*)?))?")
 _OVERALL = {
     "calibrated": "model is calibrated",
     "negligible": "deviation is negligible",
     "inconclusive": "result is inconclusive",
 }
+
+
+def is_period(name: object) -> bool:
+    """Return whether the name of a group is a date, a time, a month, a week, a quarter or a year.
+
+    >>> is_period("2024-Q3"), is_period(2019), is_period("2024-05-01"), is_period("north"), is_period(7)
+    (True, True, True, False, False)
+    """
+    if isinstance(name, (date, np.datetime64)):
+        return True
+    return isinstance(name, (str, int)) and _PERIOD.fullmatch(str(name)) is not None
 
 
 def verdict_sentence(e: Evaluation) -> str:
@@ -85,10 +101,13 @@ def advice(e: Evaluation, key: str, rows: str = EXAMPLE_ROWS) -> list[Action]:
         actions.append(Action(f"Use the {words.forecasts} as they are.", "No recalibration is needed."))
         changes = "Calibration changes when the population or the model changes."
         actions.append(Action("Check again on new rows.", changes, words.check_command(rows)))
-    return actions + _small_groups(e)
+    return actions + _differing_groups(e) + _small_groups(e)
 
 
 def _collect(e: Evaluation) -> Action:
+    if e.mean_over_clusters is not None:
+        text = f"{sentences.few_clusters_text(e)} Ten clusters or more allow the other tests."
+        return Action("Collect rows of more clusters.", text)
     more = e.rows_to_decide
     until = "Until then, neither rely on the forecasts as calibrated nor recalibrate them."
     lead = "Collect more rows." if more is None or more > 0 else "Collect more rows, or state a wider margin."
@@ -107,8 +126,22 @@ def _look_at_groups(e: Evaluation, key: str) -> Action:
     return Action(lead, f"{named}{rest}. {reason}", code, f"{key}-groups")
 
 
+def _differing_groups(e: Evaluation) -> list[Action]:
+    """Recommend estimates that use all groups, where groups differ though most are not shown to be miscalibrated."""
+    h = e.heterogeneity
+    if h is None or not sentences.groups_differ(e):
+        return []
+    text = (
+        f"The standard deviation of the {h.name} between groups is {h.sd_text()}. Shrunken estimates of groups, and "
+        "the prediction interval for a new group, use all of them."
+    )
+    return [Action("Take differences between groups into account.", text, "result.heterogeneity.to_frame()")]
+
+
 def _small_groups(e: Evaluation) -> list[Action]:
-    """Recommend more rows for groups that are inconclusive."""
+    """Recommend more rows for groups that are inconclusive; past periods cannot get more."""
+    if all(map(is_period, e.groups)):
+        return []
     rows = sorted(group.n_rows for group in e.groups.values() if group.verdict == "inconclusive")
     if not rows or e.verdict == "inconclusive":
         return []

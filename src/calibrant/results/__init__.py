@@ -27,6 +27,7 @@ _lazy = _LazyNames(
         "results.audit_conditions": "Condition",
         "results.comparison": "Comparison Difference NonInferiority RankedModel",
         "results.evaluation": "Evaluation",
+        "results.group_differences": "GroupEstimate Heterogeneity",
         "results.settings": "AbsoluteMargin RelativeMargin Settings",
         "results.uncertainty": "Equivalence Estimate Interval MetricResult Null SerialDependence",
         "results.verdict": "Deviation OmnibusTest TestResult Verdict",

@@ -24,6 +24,8 @@ from calibrant.results.comparison import Difference as Difference
 from calibrant.results.comparison import NonInferiority as NonInferiority
 from calibrant.results.comparison import RankedModel as RankedModel
 from calibrant.results.evaluation import Evaluation as Evaluation
+from calibrant.results.group_differences import GroupEstimate as GroupEstimate
+from calibrant.results.group_differences import Heterogeneity as Heterogeneity
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
 from calibrant.results.settings import RelativeMargin as RelativeMargin
 from calibrant.results.settings import Settings as Settings

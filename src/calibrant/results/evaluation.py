@@ -21,6 +21,7 @@ from calibrant.results.verdict import MISCALIBRATED, Deviation, TestResult, Verd
 
 if TYPE_CHECKING:
     from calibrant._support.file_writing import FilePath
+    from calibrant.results.group_differences import Heterogeneity
 
 SCHEMA_VERSION = 4
 
@@ -59,6 +60,11 @@ class Evaluation(PrintedResult):
         which decides the verdict on the group, and by Benjamini and Hochberg.
     serial_dependence : SerialDependence or None
         With `time`: the estimated dependence of errors in time, and the blocks of times that were used.
+    heterogeneity : Heterogeneity or None
+        With groups: a test that they differ, the standard deviation between them, and shrunken estimates. None for
+        predicted labels, whose deviation has no single size, and in groups.
+    mean_over_clusters : Estimate or None
+        With 3 to 9 clusters: calibration in the large as the mean over clusters, which is all that is tested.
     own_notes : tuple of Note
         Notes of this evaluation; `notes` has those of its parts too.
 
@@ -89,6 +95,8 @@ class Evaluation(PrintedResult):
     adjusted: Mapping[Any, Mapping[str, float]] = field(default_factory=dict)
     own_notes: tuple[Note, ...] = ()
     serial_dependence: SerialDependence | None = None
+    heterogeneity: "Heterogeneity | None" = None
+    mean_over_clusters: Estimate | None = None
 
     def __post_init__(self) -> None:
         for name in ("metrics", "breakdowns"):
@@ -114,7 +122,8 @@ class Evaluation(PrintedResult):
     @property
     def coefficients(self) -> tuple[Estimate, ...]:
         """Calibration slope and intercepts with confidence intervals, where they are defined."""
-        return self.details.coefficients
+        found = self.details.coefficients
+        return found if self.mean_over_clusters is None else (self.mean_over_clusters, *found)
 
     @property
     def pvalue(self) -> float:
@@ -216,7 +225,8 @@ class Evaluation(PrintedResult):
         """Notes about the input and the results."""
         found: dict[tuple[str, str], Note] = {}
         metrics = (notes for m in self.metrics.values() for notes in (m.interval.notes, m.null.notes))
-        for notes in (self.own_notes, *metrics, *(test.notes for test in self.details.other_tests)):
+        of_groups = () if self.heterogeneity is None else self.heterogeneity.notes
+        for notes in (self.own_notes, of_groups, *metrics, *(test.notes for test in self.details.other_tests)):
             for note in notes:
                 if note.code != "few_events":  # the tests have it; here their resampling p-values are shown
                     found.setdefault((note.code, note.template), note)
@@ -234,7 +244,7 @@ class Evaluation(PrintedResult):
 
         return dict(sorted(self.groups.items(), key=key))
 
-    def without_inference(self, note: Note, n_clusters: int) -> "Evaluation":
+    def without_inference(self, note: Note, n_clusters: int, mean: Estimate | None = None) -> "Evaluation":
         """Return the estimates without tests and intervals, for rows in too few clusters.
 
         Parameters
@@ -243,17 +253,21 @@ class Evaluation(PrintedResult):
             The reason.
         n_clusters : int
             Number of clusters.
+        mean : Estimate, optional
+            Calibration in the large as the mean over clusters, which is then the only test.
 
         Returns
         -------
         Evaluation
-            Its verdict is inconclusive; limits and p-values are NaN.
+            Its verdict is inconclusive or, if the mean over clusters is significant, miscalibrated; limits and p-values
+            are NaN.
         """
         return replace(
             self,
             metrics={name: metric.without_inference() for name, metric in self.metrics.items()},
             breakdowns={name: _without_inference(breakdown) for name, breakdown in self.breakdowns.items()},
-            decision=self.decision.without_tests(),
+            decision=self.decision.without_tests(mean),
+            mean_over_clusters=mean,
             details=self.details.without_inference(n_clusters),
             own_notes=(*self.own_notes, note),
         )
@@ -291,6 +305,8 @@ class Evaluation(PrintedResult):
         }
         if self.serial_dependence is not None:
             result["serial_dependence"] = self.serial_dependence.to_dict()
+        if self.heterogeneity is not None:
+            result["heterogeneity"] = self.heterogeneity.to_dict()
         result["groups"] = [
             {"group": json_label(name), "adjusted": _numbers(self.adjusted[name]), **group.to_dict()}
             for name, group in self.groups.items()
@@ -455,7 +471,8 @@ class Evaluation(PrintedResult):
         iterable of str
             One sentence per element.
         """
-        return self.details.reasons(self)
+        found = list(self.details.reasons(self))
+        return found if self.heterogeneity is None else [*found, *self.heterogeneity.sentences()]
 
     def group_table(self) -> GroupTable | None:
         """Return the table of groups, worst first; None without groups. `to_frame` has all their metrics.

@@ -40,9 +40,21 @@ def groups_text(e: Any) -> str:
         return f"the only group is {'' if bad else 'not shown to be '}miscalibrated"
     open_ = sum(group.verdict == "inconclusive" for group in e.groups.values())
     rest = f", {open_:,} {'is' if open_ == 1 else 'are'} inconclusive" if open_ else ""
+    differ = f"; {differences_text(e)}" if groups_differ(e) else ""
     if bad:
-        return f"{bad:,} of {count:,} groups {'is' if bad == 1 else 'are'} miscalibrated{rest}"
-    return f"none of {count:,} groups is shown to be miscalibrated{rest}"
+        return f"{bad:,} of {count:,} groups {'is' if bad == 1 else 'are'} miscalibrated{rest}{differ}"
+    return f"none of {count:,} groups is shown to be miscalibrated{rest}{differ}"
+
+
+def groups_differ(e: Any) -> bool:
+    """Return whether the test of equal groups rejects."""
+    return e.heterogeneity is not None and e.heterogeneity.is_significant(e.settings.alpha)
+
+
+def differences_text(e: Any) -> str:
+    """State that groups differ, and by how much."""
+    h = e.heterogeneity
+    return f"groups differ (standard deviation of the {h.name} {h.sd:.2g}, {p_text(h.pvalue)})"
 
 
 def groups_are_worse(e: Any) -> bool:
@@ -51,8 +63,23 @@ def groups_are_worse(e: Any) -> bool:
 
 
 def has_few_clusters(e: Any) -> bool:
-    """Return whether a group was not tested because its rows are in too few clusters."""
-    return e.by is None and any(note.code == "few_clusters" for note in e.own_notes)
+    """Return whether all rows of an evaluation, or of a group, were not tested because they are in too few clusters."""
+    untested = math.isnan(e.pvalue) or e.mean_over_clusters is not None
+    return untested and any(note.code == "few_clusters" for note in e.own_notes)
+
+
+def few_clusters_text(e: Any) -> str:
+    """State what is known about rows in few clusters."""
+    mean = e.mean_over_clusters
+    if mean is None:
+        return "There are too few clusters for a test."
+    low, high = f"{mean.low:+.3g}", f"{mean.high:+.3g}"
+    clusters = f"{mean.df + 1:.0f} clusters"
+    shown = "is significant" if e.is_significant else "is not significant"
+    return (
+        f"Over {clusters} {mean.name} is {mean.value:+.3g} ({low} to {high}), which {shown} ({p_text(e.pvalue)}). "
+        "Other results are valid for these clusters, not for the next one."
+    )
 
 
 def directions_text(e: Any) -> str:

@@ -9,6 +9,7 @@ from calibrant._support.errors import Note
 from calibrant._support.formatting import line_html
 from calibrant._support.plain_data import PlainResult
 from calibrant.results.text import format_pvalues
+from calibrant.results.uncertainty import Estimate
 
 
 @dataclass(frozen=True, repr=False)
@@ -425,15 +426,26 @@ class Verdict:
         """The omnibus test with p-values that are adjusted for the number of groups too."""
         return self.omnibus if self.group_factor == 1 else self.omnibus.scale(self.group_factor)
 
-    def without_tests(self) -> "Verdict":
-        """Return the verdict where nothing can be tested: the estimate alone; every p-value is NaN.
+    def without_tests(self, mean: Estimate | None = None) -> "Verdict":
+        """Return the verdict where nothing but a mean can be tested: the estimate alone; other p-values are NaN.
+
+        Parameters
+        ----------
+        mean : Estimate, optional
+            Mean deviation over few clusters, observed less predicted; its test is then the omnibus test.
 
         Returns
         -------
         Verdict
-            It is inconclusive.
+            It is inconclusive, or miscalibrated if the mean is significant.
         """
-        return Verdict(OmnibusTest(), self.deviation.without_bounds(), self.alpha)
+        components = {}
+        if mean is not None and mean.pvalue is not None and not math.isnan(mean.pvalue):
+            direction = "underestimates" if mean.value > 0 else "overestimates"
+            method, t = "mean over clusters, t", mean.value / mean.standard_error
+            test = TestResult(t, mean.pvalue, mean.name, mean.df, direction=direction, method=method)
+            components[mean.name] = replace(test, adjusted_pvalue=mean.pvalue)
+        return Verdict(OmnibusTest(components), self.deviation.without_bounds(), self.alpha)
 
     def in_group(self, adjusted_pvalue: float, n_groups: int) -> "Verdict":
         """Return the verdict on one of several groups.

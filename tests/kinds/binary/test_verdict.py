@@ -168,15 +168,18 @@ def test_groups_use_the_clusters_of_their_rows():
 @pytest.mark.slow
 def test_fewer_than_ten_clusters():
     y, p, cluster = clustered(0, clusters=40)
-    with pytest.raises(cb.InputError, match="cluster must have at least 10 distinct values for inference; got 9"):
-        evaluated(y, p, cluster=cluster % 9)
+    with pytest.raises(cb.InputError, match="cluster must have at least 3 distinct values for inference; got 2"):
+        evaluated(y, p, cluster=cluster % 2)
+    whole = evaluated(y, p, cluster=cluster % 9)
+    assert list(whole.tests) == ["calibration in the large"]
+    assert whole.coefficients[0].df == 8
     for margin in (0.1, cb.AbsoluteMargin(0.5)):
         found = evaluated(y, p, cluster=cluster, by=np.where(cluster < 5, "few", "many"), margin=margin)
         few = found.groups["few"]
-        assert (few.verdict, few.tests, few.coefficients) == ("inconclusive", {}, ())
-        assert math.isnan(few.pvalue)
-        assert "Groups with fewer than 10 clusters, which are not tested: few." in repr(found)
-        assert "There are too few clusters for a test." in repr(few)
+        assert (list(few.tests), few.coefficients) == (["calibration in the large"], (few.mean_over_clusters,))
+        assert few.verdict in ("inconclusive", "miscalibrated")
+        assert "Groups with fewer than 10 clusters, of which little or nothing is tested: few." in repr(found)
+        assert "Other results are valid for these clusters, not for the next one." in repr(few)
         assert all(math.isnan(metric.interval.low) and math.isnan(metric.pvalue) for metric in few.metrics.values())
         json.dumps(found.to_dict(), allow_nan=False)
         assert not HAS_REPORT or "few" in found.to_html()

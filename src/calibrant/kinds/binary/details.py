@@ -12,7 +12,7 @@ from numpy.random import SeedSequence
 
 from calibrant._support.arrays import Weights
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import short_percent, short_repr
+from calibrant._support.formatting import p_text, short_percent, short_repr
 from calibrant._support.lazy import cached_property
 from calibrant._support.plain_data import plain
 from calibrant._support.workers import run_together
@@ -29,6 +29,7 @@ from calibrant.metrics.gce import GCE, Breakdown, RejectionProfile
 from calibrant.metrics.losses import CostLoss, absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.proper_scores import CorpDecomposition, corp_decomposition
+from calibrant.results.sentences import differences_text, groups_differ
 from calibrant.results.settings import Settings
 from calibrant.results.text import mean_score, n_rows, rows_text
 from calibrant.results.uncertainty import Estimate
@@ -389,4 +390,9 @@ def _strong(e: Any) -> str:
     """State how many groups are miscalibrated: no test shows strong calibration."""
     if not e.groups:
         return "strong, not tested without groups (by=)"
-    return f"strong, {e.n_miscalibrated_groups:,} of {len(e.groups):,} groups miscalibrated"
+    found = f"strong, {e.n_miscalibrated_groups:,} of {len(e.groups):,} groups miscalibrated"
+    if e.heterogeneity is None or not e.heterogeneity.is_known:
+        return found
+    if groups_differ(e):
+        return f"{found} and {differences_text(e)}"
+    return f"{found}, no difference between groups shown ({p_text(e.heterogeneity.pvalue)})"

@@ -31,8 +31,9 @@ from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.uncertainty import MetricResult, Null
+from calibrant.results.uncertainty import Estimate, MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.score_table import ScoreTable
 
@@ -144,6 +145,20 @@ def evaluate(
         verdict = replace(verdict, deviation=_absolute_deviation(replicates[-1], verdict, settings))
     breakdowns, details = dict(known.breakdowns), details.with_estimate(estimate)
     return Evaluation("binary", table, shown, breakdowns, verdict, details, settings, own_notes=notes)
+
+
+def heterogeneity(groups: Mapping[Any, TableSample], whole: TableSample, level: float) -> Heterogeneity:
+    """Return the heterogeneity of the log-odds shifts of groups."""
+    from calibrant.inference.log_odds_heterogeneity import log_odds_heterogeneity
+
+    return log_odds_heterogeneity(groups, whole, level)
+
+
+def mean_over_clusters(sample: TableSample, level: float) -> Estimate | None:
+    """Return calibration in the large of rows in few clusters."""
+    from calibrant.inference.log_odds_heterogeneity import mean_shift_over_clusters
+
+    return None if sample.few_rows is None else mean_shift_over_clusters(sample.few_rows.cluster_tables(), level)
 
 
 def complete(evaluation: Evaluation, *, keep_design: bool = False) -> None:

@@ -1,5 +1,6 @@
 """Evaluation of predictive distributions: metrics with intervals, and a verdict."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,10 +23,11 @@ from calibrant.kinds.distribution.sample import DistributionSample
 from calibrant.kinds.distribution.verdict import PITValues, decide
 from calibrant.kinds.point.evaluation import bins_of_bias, given_metrics, measure_means
 from calibrant.kinds.point.metrics import metric_results
-from calibrant.metrics.frequencies import CountFrequencies, count_frequencies
 from calibrant.metrics.distribution import transforms
+from calibrant.metrics.frequencies import CountFrequencies, count_frequencies
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import Settings
 from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable
@@ -62,6 +64,18 @@ def evaluate(rows: DistributionSample, settings: Settings, seed: SeedSequence, p
     about_pit = dict.fromkeys(note for test in uniformity for note in test.notes)  # all tests read the same values
     notes = join_notes(_notes(table, forecast, halves), about_pit, limits, ties)
     return Evaluation("distribution", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
+
+
+def heterogeneity(
+    groups: Mapping[Any, DistributionSample], whole: DistributionSample, level: float
+) -> Heterogeneity | None:
+    """Return the heterogeneity of the mean errors of groups; None for forecasts that know no means."""
+    from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
+
+    if not whole.table.forecast.point_is_mean:
+        return None
+    points = {key: (sample.points, sample.cluster) for key, sample in groups.items() if sample.points is not None}
+    return mean_error_heterogeneity(points, level)
 
 
 def _notes(table: MeanTable, forecast: Any, halves: MeanTable) -> tuple[Note, ...]:

@@ -9,8 +9,10 @@ from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.inference.intervals import interval_from_replicates, null_from_replicates
+from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.power import rows_to_decide
 from calibrant.inference.resampling import resample_metrics
+from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.multiclass.details import MulticlassDetails
 from calibrant.kinds.multiclass.sample import MulticlassSample
 from calibrant.kinds.multiclass.verdict import ClassDeviation, decide_classes
@@ -21,6 +23,7 @@ from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
 from calibrant.metrics.proper_scores import corp_decomposition, murphy_decomposition
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import MetricResult
 from calibrant.results.verdict import Verdict
@@ -64,6 +67,28 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
     )
     breakdowns = _breakdowns(table, judged.classes, settings)
     return Evaluation("multiclass", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
+
+
+def heterogeneity(groups: Mapping[Any, MulticlassSample], whole: MulticlassSample, level: float) -> Heterogeneity:
+    """Return the heterogeneity of the log-odds shifts of the top label between groups."""
+    from calibrant.inference.log_odds_heterogeneity import NAME, log_odds_heterogeneity
+
+    samples = {key: _top_label(sample) for key, sample in groups.items()}
+    return log_odds_heterogeneity(samples, _top_label(whole), level, name=f"{NAME} of the top label")
+
+
+def _top_label(sample: MulticlassSample) -> TableSample:
+    """Return the confidence and the correctness of the top label, in the same clusters."""
+    table, codes = sample.table, sample.cluster
+    top = table.top_label()
+    if codes is None:
+        return TableSample(top)
+    confidence, correct = table.confidence, table.best == table.code
+    places = np.searchsorted(top.score, confidence)
+    count = int(codes.max()) + 1
+    weight = None if table.weight is None else table.weight
+    rows = PairedRows((top.score,), (places,), correct.astype(np.int64), weight, codes, count)
+    return TableSample(top, few_clusters=count, few_rows=rows)
 
 
 def resampled_metrics(

@@ -1,5 +1,6 @@
 """Evaluation of point predictions: metrics with intervals, and a verdict."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from calibrant.kinds.point.tce import tce_with_null
 from calibrant.kinds.point.verdict import decide, mean_margin
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import RelativeMargin, Settings
 from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Verdict
@@ -55,6 +57,13 @@ def evaluate(rows: PointSample, settings: Settings, seed: SeedSequence, progress
     details = PointDetails(line, mse_decomposition(table), rows.n_clusters)
     notes = join_notes(table.notes, limits)
     return Evaluation("point", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
+
+
+def heterogeneity(groups: Mapping[Any, PointSample], whole: PointSample, level: float) -> Heterogeneity:
+    """Return the heterogeneity of the mean errors of groups."""
+    from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
+
+    return mean_error_heterogeneity({key: (each.table, each.cluster) for key, each in groups.items()}, level)
 
 
 def given_metrics(
