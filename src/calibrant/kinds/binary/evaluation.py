@@ -15,6 +15,7 @@ from calibrant._support.workers import Submit, run_together
 from calibrant.inference.binary_components import IMPOSSIBLE, binary_components
 from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
+from calibrant.inference.in_the_large import SHIFT
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.multiplicity import join_tests
@@ -32,7 +33,7 @@ from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.uncertainty import MetricResult, Null
+from calibrant.results.uncertainty import Interval, MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.score_table import ScoreTable
 
@@ -137,9 +138,10 @@ def evaluate(
     value = partial(getattr, deviation, "value")  # kept by the deviation
     tests, _, (known, details, replicates) = run_together(components, value, measure, rows=len(table))
     verdict, estimate = decide(BinaryTests(join_tests(tests), deviation), **levels)
+    known.sample.__dict__["design"] = design  # whose arrays are known
+    shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
     if is_own:
         design.forget()
-    shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
     if settings.is_absolute:
         verdict = replace(verdict, deviation=_absolute_deviation(replicates[-1], verdict, settings))
     breakdowns, details = dict(known.breakdowns), details.with_estimate(estimate)
@@ -209,8 +211,14 @@ def _metrics(
     }
     known = tested | resampled | tested  # first, also where it is one of the given metrics
     # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
-    least = verdict.pvalue
-    shown = {name: MetricResult(name, *both, float(np.maximum(both[1].pvalue, least))) for name, both in known.items()}
+    # So is that of the bias only if the test of calibration in the large is, which its interval agrees with.
+    in_the_large = verdict.omnibus.components[SHIFT].pvalue if SHIFT in verdict.omnibus.components else math.nan
+
+    def adjusted(interval: Interval, null: Null) -> float:
+        least = in_the_large if interval.method in ("bias", "ratio") else math.nan
+        return float(np.maximum(np.fmax(null.pvalue, least), verdict.pvalue))
+
+    shown = {name: MetricResult(name, *both, adjusted(*both)) for name, both in known.items()}
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
     return shown, (Note("undefined_metrics", len(missing), text),) if missing else ()
