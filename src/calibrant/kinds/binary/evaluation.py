@@ -12,7 +12,7 @@ from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.workers import Submit, run_together
-from calibrant.inference.binary_components import IMPOSSIBLE, binary_components
+from calibrant.inference.binary_components import IMPOSSIBLE, binary_components, component_shares
 from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.in_the_large import SHIFT
@@ -137,7 +137,7 @@ def evaluate(
     components, deviation = partial(binary_components, design), LogOddsDeviation(design)
     value = partial(getattr, deviation, "value")  # kept by the deviation
     tests, _, (known, details, replicates) = run_together(components, value, measure, rows=len(table))
-    verdict, estimate = decide(BinaryTests(join_tests(tests), deviation), **levels)
+    verdict, estimate = decide(BinaryTests(join_tests(tests, component_shares(design)), deviation), **levels)
     known.sample.__dict__["design"] = design  # whose arrays are known
     shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
     if is_own:
