@@ -7,7 +7,7 @@ the mean times 4 (overconfident) or divided by 2 (underconfident), z + 0.5 (shif
 target is the value of the population; for ECE, ACE and RMSCE that of the population over the bins of the sample, and
 for TCE its mean over the data sets.
 
-Run ``python -m research intervals``. Designs whose rows are already in the file are skipped; delete rows to repeat them.
+Run ``python -m research intervals``. Designs whose rows are in the file are skipped; delete rows to repeat them.
 """
 
 import csv
@@ -44,7 +44,7 @@ DRAWN = {name: cb.METRICS[name]() for name in ("ece", "ace", "rmsce")} | {
 TRUTHS = ("calibrated", "overconfident", "underconfident", "shifted", "wave")
 SAMPLES = ("independent", "clusters", "weights")
 RATES, SIZES = (0.5, 0.05, 0.005), (200, 2_000, 20_000)
-DATA_SETS = {200: 1_000, 2_000: 500, 20_000: 200}
+DATA_SETS = {200: 600, 2_000: 400, 20_000: 200}
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from calibrant.results.uncertainty import Interval, MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.score_table import ScoreTable
 
+_FEWEST_ROUNDED, _MOST_DECIMALS = 5, 3  # distinct scores, and decimals, of scores that count as rounded
 _MANY_SCORES = 100_000  # then details are computed beside the decision, with which they share much work
 
 
@@ -145,6 +146,7 @@ def evaluate(
     if settings.is_absolute:
         verdict = replace(verdict, deviation=_absolute_deviation(replicates[-1], verdict, settings))
     breakdowns, details = dict(known.breakdowns), details.with_estimate(estimate)
+    notes = (*notes, *_rounding_notes(table))
     return Evaluation("binary", table, shown, breakdowns, verdict, details, settings, own_notes=notes)
 
 
@@ -222,6 +224,23 @@ def _metrics(
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
     return shown, (Note("undefined_metrics", len(missing), text),) if missing else ()
+
+
+def _rounding_notes(table: ScoreTable) -> tuple[Note, ...]:
+    """Return a note if scores are rounded to few decimals, and some of them to 0 or 1."""
+    p = table.score
+    at_end = (p == 0) | (p == 1)
+    if not at_end.any() or not _FEWEST_ROUNDED <= len(table) <= 10**_MOST_DECIMALS + 1:
+        return ()
+    for decimals in range(1, _MOST_DECIMALS + 1):
+        if np.array_equal(np.round(p, decimals), p):
+            text = (
+                f"Scores seem to be rounded to {decimals} decimal{'s' if decimals > 1 else ''}, in {{count}} rows to 0 "
+                "or 1. A calibrated model then contradicts its scores, or seems overconfident: evaluate its scores "
+                "before rounding."
+            )
+            return (Note("rounded_scores", int(np.ceil(table.n[at_end].sum())), text),)
+    return ()
 
 
 def _test_based(breakdowns: Mapping[str, Breakdown]) -> str:
