@@ -44,7 +44,7 @@ DRAWN = {name: cb.METRICS[name]() for name in ("ece", "ace", "rmsce")} | {
 TRUTHS = ("calibrated", "overconfident", "underconfident", "shifted", "wave")
 SAMPLES = ("independent", "clusters", "weights")
 RATES, SIZES = (0.5, 0.05, 0.005), (200, 2_000, 20_000)
-DATA_SETS = {200: 600, 2_000: 400, 20_000: 200}
+DATA_SETS = {200: 600, 2_000: 200, 20_000: 100}
 
 
 @dataclass(frozen=True)
@@ -186,11 +186,12 @@ def cells() -> Iterator[tuple[Cell, int, int]]:
         for sample in SAMPLES:
             for rate in RATES:
                 for truth in TRUTHS:
-                    yield Cell(truth, rate, size, sample), DATA_SETS[size], 100 if size < 20_000 else 0
+                    drawn = 100 if size == 200 else 30 if (size, sample) == (2_000, "independent") else 0
+                    yield Cell(truth, rate, size, sample), DATA_SETS[size], drawn
     for truth in TRUTHS:  # few events among many rows, and spread scores
         for spread in (1.3, 2.0):
-            yield Cell(truth, 0.002, 20_000, "independent", spread), 300, 0
-        yield Cell(truth, 0.01, 20_000), 200, 60
+            yield Cell(truth, 0.002, 20_000, "independent", spread), 100, 0
+        yield Cell(truth, 0.01, 20_000), 100, 0
 
 
 def main() -> None:

@@ -45,6 +45,17 @@ def skewed_reaches(quantile: float, skewness: float) -> tuple[float, float]:
     return max(quantile, float(below)), max(quantile, float(-above))
 
 
+def skewed_statistic(t: float, skewness: float) -> float:
+    """Return the statistic whose two-sided p-value agrees with `skewed_reaches`: 0 or the smaller of t and g(t).
+
+    >>> skewed_statistic(-2.0, 0.0)
+    2.0
+    """
+    a = skewness / 3
+    g = ((1 + a * t) ** 3 - 1) / (3 * a) + a / 2 if abs(a) > 1e-9 else t
+    return min(abs(t), abs(g)) if g * t > 0 else 0.0
+
+
 def binomial_two_sided(k: float, n: float, p: float) -> float:
     """Return twice the smaller tail of a binomial distribution, at most 1; k and n need not be integers."""
     if p <= 0 or p >= 1:
