@@ -164,8 +164,8 @@ def existing_limits(replicates: Replicates, level: float) -> tuple[float, float]
     """Return the limits of an interval that exists: `interval_refusal` gives no reason against it."""
     low, high = METHODS[interval_method(replicates.metric)](replicates, (1 - level) / 2)
     metric = replicates.metric
-    is_narrowed = hasattr(metric, "range_of") and interval_method(metric) != "bias"  # whose limits allow for it
-    least, most = metric.range_of(replicates.sample.table) if is_narrowed else declared(metric, "range")
+    range_of = None if interval_method(metric) == "bias" else getattr(metric, "range_of", None)  # limits allow for it
+    least, most = declared(metric, "range") if range_of is None else range_of(replicates.sample.table)
     low, high = (min(max(limit, least), most) for limit in (low, high))
     # An estimate may lie outside the range of its target.
     return min(low, replicates.value), max(high, replicates.value)

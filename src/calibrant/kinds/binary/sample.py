@@ -57,12 +57,12 @@ def read_groups(
             + " must be omitted with a ScoreTable; got both. A table does not have the group of each row.",
             hint="Pass y_true, forecast and by; or a mapping of tables.",
         )
-    table, rows = read_rows(y_true, forecast, cluster, options, read_score_forecast)
+    table, paired = read_rows(y_true, forecast, cluster, options, read_score_forecast)
     plain = None if any(value is not None for value in options.values()) else plain_rows(y_true, forecast)
     if plain is not None:
         score, outcome = (column.astype(np.float64) for column in plain)
         table = table.with_notes(join_notes(table.notes, neighbour_notes(outcome, score)))
-    return GroupedSample(TableSample(table, rows))
+    return GroupedSample(TableSample(table, paired))
 
 
 def _read_tables(tables: Mapping[Any, ScoreTable], others: Mapping[str, Any]) -> GroupedSample[TableSample]:
