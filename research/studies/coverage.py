@@ -130,7 +130,7 @@ def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> f
     """Return the value that the interval of this data set must cover; NaN for TCE."""
     if metric.unit == "%":
         return float("nan")
-    if metric.name == "log_odds_error":
+    if metric.name == "log-odds error":
         return _log_odds_error(population, table)
     if metric.name == "calbin":
         return _windows(metric, population)
@@ -187,7 +187,6 @@ def replicates(
         n_resamples=n_resamples,
         skip_missing=True,
         show=False,
-        threads=False,
     )
     return dict(zip(existing, found, strict=True)), table
 

@@ -11,6 +11,7 @@ import pytest
 
 import calibrant as cb
 from calibrant._support.formatting import metric_key
+from calibrant.inference.intervals import METHODS
 from calibrant.metrics import MetricValue, UnbinnedMetric, as_metric, as_metrics
 
 BINARY = cb.metrics.metric_names("binary")
@@ -123,7 +124,7 @@ def test_a_metric_declares_its_properties(name):
     assert low < high
     assert metric.measures_gaps in (True, False)
     assert metric.needs_sums_only in (True, False)
-    assert metric.interval_method in ("anchored", "triangle", "centred", "arcsine", "symmetric", "inversion")
+    assert metric.interval_method in METHODS
     assert metric_key(metric.spec["name"]) == name
 
 

@@ -10,15 +10,15 @@ from calibrant._support.workers import run_together
 from calibrant.inference.design import MIN_WEIGHTED_EVENTS, Design
 from calibrant.inference.residual_tests import (
     MIN_CLUSTERS_FOR_BINS,
-    cluster_degrees,
     cluster_t_test,
     residual_test,
     row_variance,
+    skewed_degrees,
 )
 from calibrant.inference.tails import binomial_two_sided, saddlepoint_two_sided, student_two_sided
 from calibrant.metrics import log_odds
 from calibrant.results.verdict import TestResult
-from calibrant.tables.score_table import bernoulli_variance
+from calibrant.tables.score_table import bernoulli_variance, event_squares, row_squares
 
 IMPOSSIBLE, FINE_BINS = "impossible outcomes", "deviation over fine bins"
 
@@ -26,6 +26,9 @@ IMPOSSIBLE, FINE_BINS = "impossible outcomes", "deviation over fine bins"
 MIN_EVENTS = 30
 # With at most this number of clusters with an event, or with a row without it, clusters are single observations.
 _FEW_CLUSTERS = 9
+# Effective rows of the rarer outcome, and imbalance of the variances of outcomes, for a robust t test of weighted rows.
+_FEWEST_BALANCED, _LARGEST_IMBALANCE = 30, 0.6
+_LARGE_SHARE = 0.7  # of the level, for calibration in the large with weights or clusters
 
 
 def binary_components(design: Design) -> list[TestResult]:
@@ -57,8 +60,13 @@ def in_the_large_test(design: Design) -> TestResult:
     p = table.score
     n, k, expected = float(table.n.sum()), float(table.k.sum()), float(np.sum(table.n * p))
     residual = k - expected
-    model = float(design.logits.whole.variance()[0])
-    variance = max(model, row_variance(design, p))
+    rows = row_variance(design, p)
+    if _is_balanced(design):
+        statistic = residual / rows**0.5
+        pvalue = student_two_sided(statistic, design.effective_count - 1)
+        direction = _signed(residual, "underestimates", "overestimates")
+        return TestResult(statistic, pvalue, "calibration in the large", direction=direction)
+    variance = max(float(design.logits.whole.variance()[0]), rows)
     scale = expected * (n - expected) / n / variance if variance > 0 else 1.0
     each = log_odds.mean_weight(table)
     share = min(scale, 1 / each) if table.importance else 1.0  # effective rows per unit of weight
@@ -74,6 +82,33 @@ def in_the_large_test(design: Design) -> TestResult:
         pvalue = 1.0 if design.rows is None else max(pvalue, _whole_cluster_pvalue(design))
     direction = _signed(residual, "underestimates", "overestimates")
     return TestResult(statistic, pvalue, "calibration in the large", direction=direction)
+
+
+def component_shares(design: Design) -> dict[str, float]:
+    """Return the share of the level that a component has by name; the others share the rest equally.
+
+    With weights or clusters, calibration in the large has most of it: it keeps the power of a robust t test of the mean
+    residual, where slope and bins have little.
+    """
+    return {} if design.is_independent else {"calibration in the large": _LARGE_SHARE}
+
+
+def _is_balanced(design: Design) -> bool:
+    """Return whether weighted rows of both outcomes contribute to the variance of the sum of residuals.
+
+    Then the robust t test has its level, however unequal the weights are, because its statistic has short tails if its
+    terms are symmetric (Efron 1969). If nearly all variance is of one outcome, the terms are skewed, and few rows with
+    large weights reject too often.
+    """
+    if design.rows is not None or not design.table.importance or design.effective_count < _FEWEST_BALANCED:
+        return False
+    p, events, every = design.table.score, event_squares(design.table), row_squares(design.table)
+    # Observed outcomes, whose weights may differ, and those expected, because events of large weight may be missing.
+    return all(
+        abs(np.sum(of_events * (1 - p) ** 2) - np.sum((every - of_events) * p**2))
+        <= _LARGEST_IMBALANCE * np.sum(of_events * (1 - p) ** 2 + (every - of_events) * p**2)
+        for of_events in (events, every * p)
+    )
 
 
 def _slope(design: Design) -> list[TestResult]:
@@ -139,7 +174,7 @@ def _cluster_log_odds_pvalue(design: Design) -> float:
     if spread == 0:
         return 1.0
     t = whole.error[0] * whole.fitted_curvature[0] / (np.sqrt(sums.size) * spread)
-    return student_two_sided(float(t), cluster_degrees(sums.size))
+    return student_two_sided(float(t), skewed_degrees(design.cluster_sums(design.table.score)))
 
 
 def _whole_cluster_pvalue(design: Design) -> float:

@@ -5,7 +5,7 @@ Kinds that judge several classes, or several thresholds of ordered classes, appl
 
 from dataclasses import dataclass
 
-from calibrant.inference.binary_components import FINE_BINS, IMPOSSIBLE, binary_components
+from calibrant.inference.binary_components import FINE_BINS, IMPOSSIBLE, binary_components, component_shares
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.multiplicity import join_tests
@@ -25,7 +25,7 @@ class BinaryTests:
     @classmethod
     def from_design(cls, design: Design) -> "BinaryTests":
         """Return all tests of a design."""
-        return cls(join_tests(binary_components(design)), LogOddsDeviation(design))
+        return cls(join_tests(binary_components(design), component_shares(design)), LogOddsDeviation(design))
 
     def equivalence_pvalue(self, margin: float, alpha: float) -> float:
         """Return the p-value of the equivalence test.

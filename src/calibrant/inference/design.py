@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.arrays import Floats, Ints
+from calibrant._support.arrays import Floats, Ints, in_pieces
 from calibrant._support.lazy import cached_property
 from calibrant._support.logistic import EPS
 from calibrant.inference.paired_rows import PairedRows, check_clusters
@@ -126,6 +126,48 @@ class Design:
             found.append(float(second**2 / fourth) if fourth > 0 else 0.0)
         return min(found)
 
+    @property
+    def effective_size(self) -> float:
+        """Number of independent observations: rows, effective rows by their weights, or clusters."""
+        if self.rows is not None:
+            return float(self.rows.n_draws)
+        return float(self.table.n.sum()) ** 2 / float(row_squares(self.table).sum())
+
+    @cached_property
+    def effective_count(self) -> float:
+        """Observations of the rarer outcome: rows, effective rows by their weights, or clusters that contain it."""
+        if self.rows is not None:
+            return self.effective_rarer
+        table = self.table
+        k, n = float(table.k.sum()), float(table.n.sum())
+        squares, every = float(event_squares(table).sum()), float(row_squares(table).sum())
+        pairs = ((k, squares), (n - k, every - squares))
+        return min(total**2 / square if square > 0 else 0.0 for total, square in pairs)
+
+    def influence_variance(self, of_others: Floats, of_events: Floats) -> float:
+        """Return the variance of the sum of weight * influence; see `influence_moments`."""
+        return self.influence_moments(of_others, of_events)[0]
+
+    def influence_moments(self, of_others: Floats, of_events: Floats) -> tuple[float, float]:
+        """Return variance and skewness of the sum of weight * influence, given that of rows without and with the event.
+
+        Influences are one value per score, and add up to 0. Rows are independent, or their clusters are. A table knows
+        no cubes of weights: those of one score and outcome count as equal.
+        """
+        table = self.table
+        if self.rows is not None:
+            place = self.rows.places[0]
+            values = np.where(self.rows.event == 1, of_events[place], of_others[place])
+            values = values if self.rows.weight is None else values * self.rows.weight
+            sums = np.bincount(self._code, weights=values, minlength=self.rows.n_draws)
+            sums = sums - sums.mean()
+            return _moments(float(np.sum(sums**2)), float(np.sum(sums**3)), float(sums.size))
+        events, every = event_squares(table), row_squares(table)
+        pairs = ((table.k, events, of_events), (table.n - table.k, every - events, of_others))
+        square = sum(float(np.sum(in_pieces(lambda w2, x: w2 * x**2, w2, x))) for _, w2, x in pairs)
+        cube = sum(float(np.sum(in_pieces(_cubes, *columns))) for columns in pairs)
+        return _moments(square, cube, self.effective_size)
+
     @cached_property
     def information(self) -> float:
         """Effective information: that of independent rows of equal weight with the same variance.
@@ -215,6 +257,17 @@ class Design:
         if contrast is not None:
             residual = residual * contrast[place]
         return residual if rows.weight is None else residual * rows.weight
+
+
+def _cubes(w: Floats, w2: Floats, x: Floats) -> Floats:
+    """Return the sum of cubes of weights * influence, with the mean weight of each score."""
+    return np.divide(w2**2, w, out=np.zeros(x.size), where=w > 0) * x**3
+
+
+def _moments(square: float, cube: float, m: float) -> tuple[float, float]:
+    """Return variance and skewness of a sum of m independent terms from the sums of their squares and cubes."""
+    skewness = cube / square**1.5 if square > 0 else 0.0
+    return (square * m / (m - 1) if m > 1 else square), skewness
 
 
 def fine_bin_count(information: float) -> int:

@@ -15,6 +15,10 @@ the value and u_0, u_1 the upper quantiles of null and bootstrap:
 - ``arcsine`` for TCE: centred, on the scale of arcsin(sqrt(TCE / 100)), with 1.2 times the distance. Its target is its
   mean over samples of this size.
 - ``inversion`` for the log-odds error: no replicates; see `calibrant.inference.log_odds_deviation`.
+- ``bias`` and ``ratio`` for calibration in the large: no replicates; see `calibrant.inference.in_the_large`.
+- ``influence`` for means of rows and the AUC: no replicates. The variance is that of the influence of the rows (of the
+  AUC, that of DeLong, DeLong and Clarke-Pearson, 1988), of the sums of clusters where there are any. Reaches are those
+  of Student's t with the observations of the rarer outcome, less 1, or longer on the side of the longer tail.
 - ``symmetric`` for all others: distances are measured from the value.
 
 Metrics of squared gaps (`degree` 2) are treated on the scale of their roots.
@@ -31,11 +35,13 @@ import numpy as np
 from calibrant._support.arrays import Floats, read_only
 from calibrant._support.errors import InputError, Note
 from calibrant.inference.resampling import Replicates, Sample, largest_unseen_rate, resample_metrics
+from calibrant.inference.tails import skewed_reaches
 from calibrant.metrics.metric import Metric, declared, has_bins
 from calibrant.results.uncertainty import Alternative, Equivalence, Interval, Null
 
 # The bootstrap of TCE spreads too little where bins depend on the outcomes; the coverage study found this factor.
 _ARCSINE_FACTOR = 1.2
+_LEAST_PVALUE = 1e-9  # of equivalence tests without replicates
 
 
 def bootstrap_metric(metric: Metric, sample: Sample, **options: Any) -> Replicates:
@@ -43,7 +49,7 @@ def bootstrap_metric(metric: Metric, sample: Sample, **options: Any) -> Replicat
     # Reasons that are known before resampling: too few rows of a class, or scores without ties.
     check_interval(Replicates(metric, float("nan"), np.empty(0), np.zeros(1), sample))
     method = interval_method(metric)
-    options |= {"bootstrap": method != "inversion", "null": method in NULL_METHODS}
+    options |= {"bootstrap": method not in CLOSED_METHODS, "null": method in NULL_METHODS}
     (found,) = resample_metrics([metric], sample, **options)
     check_interval(found)
     return found
@@ -57,7 +63,7 @@ def interval_from_replicates(replicates: Replicates, level: float) -> Interval:
     method = "none" if refusal else interval_method(metric)
     if refusal:
         notes = (*notes, Note("no_interval", 1, refusal))
-    size = replicates.bootstrap.size
+    size = 0 if method in CLOSED_METHODS else replicates.bootstrap.size
     return Interval(metric.name, replicates.value, low, high, level, method, metric.unit, size, metric.spec, notes)
 
 
@@ -129,14 +135,15 @@ def equivalence_from_replicates(replicates: Replicates, margin: float, alpha: fl
 def _equivalence_pvalue(replicates: Replicates, margin: float) -> float:
     """Return the smallest tail probability whose limits lie within the margin, by bisection.
 
-    It is at least 1 / (1 + replicates), the smallest p-value of a resampling test.
+    It is at least 1 / (1 + replicates), the smallest p-value of a resampling test; without replicates 1e-9.
     """
-    least, most = 1 / (1 + replicates.bootstrap.size), 0.5
+    is_closed = interval_method(replicates.metric) in CLOSED_METHODS
+    least, most = _LEAST_PVALUE if is_closed else 1 / (1 + replicates.bootstrap.size), 0.5
     if _upper_bound(replicates, least) < margin:
         return least
     if _upper_bound(replicates, most) >= margin:
         return 1.0
-    while most - least > 1e-6:
+    while most - least > min(1e-6, 1e-3 * most):
         middle = (least + most) / 2
         least, most = (least, middle) if _upper_bound(replicates, middle) < margin else (middle, most)
     return most
@@ -157,7 +164,8 @@ def existing_limits(replicates: Replicates, level: float) -> tuple[float, float]
     """Return the limits of an interval that exists: `interval_refusal` gives no reason against it."""
     low, high = METHODS[interval_method(replicates.metric)](replicates, (1 - level) / 2)
     metric = replicates.metric
-    least, most = metric.range_of(replicates.sample.table) if hasattr(metric, "range_of") else declared(metric, "range")
+    range_of = None if interval_method(metric) == "bias" else getattr(metric, "range_of", None)  # limits allow for it
+    least, most = declared(metric, "range") if range_of is None else range_of(replicates.sample.table)
     low, high = (min(max(limit, least), most) for limit in (low, high))
     # An estimate may lie outside the range of its target.
     return min(low, replicates.value), max(high, replicates.value)
@@ -255,9 +263,35 @@ def _inversion(replicates: Replicates, tail: float) -> tuple[float, float]:
     return bounds.lower(tail), bounds.upper(tail)
 
 
+def _bias(replicates: Replicates, tail: float) -> tuple[float, float]:
+    found = replicates.sample.in_the_large(1 - 2 * tail).bias
+    return found.low, found.high
+
+
+def _ratio(replicates: Replicates, tail: float) -> tuple[float, float]:
+    found = replicates.sample.in_the_large(1 - 2 * tail).ratio
+    return (math.nan, math.nan) if found is None else (found.low, found.high)
+
+
+def _influence(replicates: Replicates, tail: float) -> tuple[float, float]:
+    from scipy.special import stdtrit
+
+    metric, value = replicates.metric, replicates.value
+    if not math.isfinite(value):  # a log loss that is infinite for a sample is infinite for its population
+        return value, value
+    error, skewness = replicates.sample.influence_moments(metric)
+    quantile = float(stdtrit(max(replicates.sample.n_rarer - 1, 1.0), 1 - tail))
+    below, above = skewed_reaches(quantile, skewness)
+    unseen = replicates.unseen_deviation(tail)
+    return value - below * error - unseen, value + above * error + unseen
+
+
 METHODS: Mapping[str, Callable[[Replicates, float], tuple[float, float]]] = MappingProxyType(
     {
         "inversion": _inversion,
+        "bias": _bias,
+        "ratio": _ratio,
+        "influence": _influence,
         "anchored": _anchored,
         "triangle": _triangle,
         "centred": _centred,
@@ -265,6 +299,8 @@ METHODS: Mapping[str, Callable[[Replicates, float], tuple[float, float]]] = Mapp
         "symmetric": _symmetric,
     }
 )
+# Methods without replicates.
+CLOSED_METHODS = ("inversion", "bias", "ratio", "influence")
 # Methods that need null replicates.
 NULL_METHODS = ("anchored", "triangle")
 

@@ -1,6 +1,5 @@
 """Levels of calibration of Van Calster et al. (2016): coefficients with intervals, and the calibration curve."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,9 @@ from calibrant._support.logistic import expit
 from calibrant._support.plain_data import plain
 from calibrant.inference.curves.calibration_curves import CalibrationCurve, spline_curve
 from calibrant.inference.design import Design
+from calibrant.inference.in_the_large import coefficient_degrees, in_the_large
 from calibrant.inference.tails import student_quantile
+from calibrant.metrics.log_odds import mean_weight
 from calibrant.metrics.smooth_errors import group_scores
 from calibrant.results.uncertainty import Estimate
 
@@ -21,23 +22,11 @@ def coefficients(design: Design, level: float) -> tuple[Estimate, ...]:
 
     Calibration in the large is the intercept of the logistic regression whose offset is the logit of the score: the
     number to add to all logits to predict the number of events. The slope and Cox's intercept are the coefficients of
-    the logistic regression on the logits. Standard errors are robust (sandwich), by clusters where there are any. No
-    p-values are computed: the omnibus test decides.
+    the logistic regression on the logits. Standard errors are robust (sandwich), by clusters where there are any, so
+    they hold for miscalibrated models. No p-values are computed: the omnibus test decides.
     """
-    return (*calibration_in_the_large(design, level), *_slope_and_intercept(design, level))
-
-
-def calibration_in_the_large(design: Design, level: float) -> tuple[Estimate, ...]:
-    """Return calibration in the large, if both outcomes occur."""
-    bins = design.logits.whole
-    if not bins.information[0] > 0 or not design.table.has_both_classes:
-        return ()
-    d = float(bins.error[0])
-    information = float(bins.fitted_curvature[0])
-    variance = max(float(design.covariance(bins, None)[0, 0]), float(bins.fitted_variance[0]))
-    reach = student_quantile((1 + level) / 2, design.degrees) * variance**0.5 / information
-    error, df = variance**0.5 / information, design.degrees
-    return (Estimate("calibration in the large", d, error, d - reach, d + reach, level, df, null=0.0),)
+    shift = in_the_large(design, level).shift
+    return (*(() if shift is None else (shift,)), *_slope_and_intercept(design, level))
 
 
 def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
@@ -55,12 +44,14 @@ def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
         inverse = np.linalg.inv(bread)
     except np.linalg.LinAlgError:
         return ()
-    variance = inverse @ design.score_covariance(columns, q, bread) @ inverse
-    errors, quantile = np.sqrt(np.diag(variance)), student_quantile((1 + level) / 2, design.degrees)
+    robust, model = design.score_covariance(columns, q, bread), mean_weight(design.table) * bread
+    variance = inverse @ (robust if np.trace(robust) >= np.trace(model) else model) @ inverse
+    df = coefficient_degrees(design)
+    errors, quantile = np.sqrt(np.diag(variance)), student_quantile((1 + level) / 2, df)
     estimates = []
     for name, value, error, null in zip(("calibration slope", "Cox intercept"), line, errors, (1.0, 0.0), strict=True):
         reach = float(quantile * error)
-        estimates.append(Estimate(name, value, float(error), value - reach, value + reach, level, design.degrees, null))
+        estimates.append(Estimate(name, value, float(error), value - reach, value + reach, level, df, null))
     return tuple(estimates)
 
 
@@ -130,21 +121,4 @@ def calibration_levels(design: Design, weak: tuple[Estimate, ...], level: float)
     small = design if design.rows is not None else Design(group_scores(design.table))
     curve = spline_curve(small, level)
     inside = None if curve is None else curve.contains_diagonal
-    return CalibrationLevels(_observed_over_expected(design, level), weak, curve, inside)
-
-
-def _observed_over_expected(design: Design, level: float) -> Estimate | None:
-    """Return O/E with an interval that is symmetric on the log scale, given the scores."""
-    table = design.table
-    expected, observed = float(np.sum(table.n * table.score)), float(table.positives)
-    shift = calibration_in_the_large(design, level)
-    if not shift or not expected > 0 or not observed > 0:
-        return None
-    # The standard error of the shift is root(V) / information, V the variance of the number of events.
-    variance = (shift[0].standard_error * float(design.logits.whole.fitted_curvature[0])) ** 2
-    error = math.sqrt(variance) / observed
-    reach = error * (shift[0].high - shift[0].value) / shift[0].standard_error
-    value = observed / expected
-    with np.errstate(over="ignore"):
-        limits = value * float(np.exp(-reach)), value * float(np.exp(reach))
-    return Estimate("O/E", value, value * error, *limits, level, design.degrees, null=1.0)
+    return CalibrationLevels(in_the_large(design, level).ratio, weak, curve, inside)

@@ -1,8 +1,9 @@
 """Adjustment of p-values for multiple tests."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -86,16 +87,36 @@ def _check_pvalues(pvalues: object) -> Floats:
     return p
 
 
-def join_tests(components: Iterable[TestResult | None]) -> OmnibusTest:
+def join_tests(
+    components: Iterable[TestResult | None], shares: Mapping[str, float] = MappingProxyType({})
+) -> OmnibusTest:
     """Return the omnibus test of components, whose p-values are adjusted by Holm; those that are None do not exist.
 
     A component that the data do not allow has the p-value NaN. It counts too: the others are the ones that may reject
-    by chance.
+    by chance. `shares` are the shares of the level of some components by name; the others have equal parts of the rest.
     """
     tests = [component for component in components if component is not None]
     raw = np.array([test.pvalue for test in tests], dtype=np.float64)
-    adjusted = np.where(np.isnan(raw), np.nan, holm(np.where(np.isnan(raw), 1.0, raw)))
+    weights = _level_weights([test.name for test in tests], shares)
+    adjusted = np.where(np.isnan(raw), np.nan, _weighted_holm(np.where(np.isnan(raw), 1.0, raw), weights))
     return OmnibusTest({t.name: replace(t, adjusted_pvalue=float(p)) for t, p in zip(tests, adjusted, strict=True)})
+
+
+def _level_weights(names: Sequence[str], shares: Mapping[str, float]) -> Floats:
+    given = np.array([shares.get(name, np.nan) for name in names])
+    others = np.isnan(given)
+    if others.all():
+        return np.ones(given.size)
+    return np.where(others, (1 - np.nansum(given)) / max(others.sum(), 1), given)
+
+
+def _weighted_holm(pvalues: Floats, weights: Floats) -> Floats:
+    """Return p-values adjusted by Holm's (1979) procedure with weights: largest p-value times rest over own weight."""
+    order = np.argsort(pvalues / weights, kind="stable")
+    rest = np.cumsum(weights[order][::-1])[::-1]
+    adjusted = np.empty(pvalues.size)
+    adjusted[order] = np.minimum(np.maximum.accumulate(pvalues[order] * (rest / weights[order])), 1.0)
+    return adjusted
 
 
 def adjust_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:

@@ -99,6 +99,14 @@ class Sample(Protocol):
         """Bounds for the interval method "inversion"."""
         raise InputError("metric must have an interval by resampling.", argument="metric")
 
+    def in_the_large(self, level: float, /) -> Any:
+        """Return bias and ratio with intervals, for the interval methods "bias" and "ratio"."""
+        raise InputError("metric must have an interval by resampling.", argument="metric")
+
+    def influence_moments(self, metric: Any, /) -> tuple[float, float]:
+        """Return standard error and skewness of a metric by the influence of rows, for the method "influence"."""
+        raise InputError("metric must have an interval by resampling.", argument="metric")
+
     def bootstrap(self, metrics: Sequence[Any], /) -> ReplicateValues:
         """Return the function that computes the metrics of bootstrap replicates."""
         ...

@@ -12,6 +12,7 @@ from calibrant._support.arrays import Bools
 from calibrant._support.lazy import cached_property
 from calibrant._support.workers import Submit, thread_count
 from calibrant.inference.design import Design
+from calibrant.inference.in_the_large import InTheLarge, in_the_large
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.paired_rows import MIN_CLUSTERS, PairedRows
 from calibrant.inference.resampling import ReplicateValues, Sample, largest_unseen_rate
@@ -32,7 +33,6 @@ from calibrant.tables.score_table import (
     check_scores,
     count_checked,
     count_rows,
-    event_squares,
     squared_residuals,
 )
 
@@ -143,18 +143,23 @@ class TableSample(Sample):
         return str(getattr(metric, "interval_refusal", lambda table: "")(self.table))
 
     @cached_property
+    def design(self) -> Design:
+        """How the rows depend on each other."""
+        return Design(self.table, self.rows)
+
+    @cached_property
     def n_rarer(self) -> float:
         """Independent observations of the rarer outcome: rows, effective rows, or clusters that contain it."""
-        if self.rows is not None:
-            assert self.rows.cluster is not None
-            with_event, without = (self.rows.cluster[self.rows.event == outcome] for outcome in (1, 0))
-            return float(min(np.unique(with_event).size, np.unique(without).size))
-        k, n = float(self.table.positives), float(self.table.size)
-        if self.table.w2 is None:
-            return min(k, n - k)
-        k2, w2 = float(np.sum(event_squares(self.table))), float(np.sum(self.table.w2))
-        pairs = ((k, k2), (n - k, w2 - k2))
-        return min(total**2 / squares if squares > 0 else 0.0 for total, squares in pairs)
+        return self.design.effective_count
+
+    def in_the_large(self, level: float) -> InTheLarge:
+        """Return calibration in the large, with intervals."""
+        return in_the_large(self.design, level)
+
+    def influence_moments(self, metric: Any) -> tuple[float, float]:
+        """Return standard error and skewness of a metric, from the influence of rows that it declares."""
+        variance, skewness = self.design.influence_moments(*metric.influence(self.table))
+        return float(np.sqrt(variance)) / float(self.table.size), skewness
 
     @cached_property
     def noise_ratio(self) -> float:
@@ -173,7 +178,7 @@ class TableSample(Sample):
     @cached_property
     def error_bounds(self) -> LogOddsDeviation:
         """Bounds of the log-odds error."""
-        return LogOddsDeviation(Design(self.table, self.rows))
+        return LogOddsDeviation(self.design)
 
     def unseen_deviation(self, metric: Metric) -> Callable[[float], float]:
         """Return a function of the tail probability: the deviation of bins with one outcome only.

@@ -30,6 +30,37 @@ def student_quantile(share: float, degrees: float) -> float:
     return float(ndtri(share) if np.isinf(degrees) else stdtrit(degrees, share))
 
 
+def skewed_reaches(quantile: float, skewness: float) -> tuple[float, float]:
+    r"""Return how many standard errors an interval of a mean reaches below and above it.
+
+    `skewness` is that of the mean. The larger of the symmetric reach and that of the inverse of Hall's (1992, "On the
+    removal of skewness by transformation") transformation of Student's t,
+
+    .. math::
+
+       g(t) = \frac{(1 + a t)^3 - 1}{3 a} + \frac a2, \quad a = \frac{\text{skewness}}{3}
+
+    >>> skewed_reaches(2.0, 0.0)
+    (2.0, 2.0)
+    """
+    a = skewness / 3
+    if abs(a) < 1e-9:
+        return quantile, quantile
+    below, above = ((np.cbrt(1 + 3 * a * (g - a / 2)) - 1) / a for g in (quantile, -quantile))
+    return max(quantile, float(below)), max(quantile, float(-above))
+
+
+def skewed_statistic(t: float, skewness: float) -> float:
+    """Return the statistic whose two-sided p-value agrees with `skewed_reaches`: 0 or the smaller of t and g(t).
+
+    >>> skewed_statistic(-2.0, 0.0)
+    2.0
+    """
+    a = skewness / 3
+    g = ((1 + a * t) ** 3 - 1) / (3 * a) + a / 2 if abs(a) > 1e-9 else t
+    return min(abs(t), abs(g)) if g * t > 0 else 0.0
+
+
 def binomial_two_sided(k: float, n: float, p: float) -> float:
     """Return twice the smaller tail of a binomial distribution, at most 1; k and n need not be integers."""
     if p <= 0 or p >= 1:

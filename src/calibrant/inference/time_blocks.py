@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant._support.arrays import Floats, Ints
 from calibrant._support.columns import ColumnData
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument, InputError, Note
 from calibrant.inference.paired_rows import MIN_CLUSTERS
 from calibrant.results.uncertainty import SerialDependence
 from calibrant.tables.rows import Rows
@@ -24,6 +24,11 @@ _REACHES_PER_BLOCK = 6.0
 # Standard errors above which an autocorrelation of sums over several times counts.
 _SIGNIFICANT = 2.5
 _FEWEST_SUMS = 20
+# For the note about neighbouring rows: standard errors, rows, sums of rows, and mean squared difference of neighbours,
+# in variances (2 for independent values), below which rows count as sorted.
+_NEIGHBOURS_DEPEND = 3.3
+_FEWEST_ROWS, _FEWEST_BLOCKS = 100, 30
+_SORTED = 0.1
 _LARGEST = 0.97  # autocorrelation; for larger values the reach is estimated poorly
 
 
@@ -72,6 +77,38 @@ def in_time_blocks(
     block = rank * found.n_blocks // found.n_times
     cluster = ColumnData("time", block, rows.time.missing, rows.time.notes)
     return replace(rows, cluster=cluster, time=None, dropped=(*rows.dropped, found.note)), found
+
+
+def neighbour_notes(outcome: Floats, score: Floats) -> tuple[Note, ...]:
+    r"""Return a note if the errors of neighbouring rows, in the order of the rows, depend on each other.
+
+    Errors y - p less their mean are summed over 1, 2, 4, ... rows, and
+    :math:`z = \sum s_i s_{i + 1} / (\sum s_i^2 s_{i + 1}^2)^{1/2}` of neighbouring sums is compared with 3.3. Rows that
+    are sorted by outcome or by score say nothing about their time.
+    """
+    if outcome.size < _FEWEST_ROWS or _is_sorted(outcome) or _is_sorted(score):
+        return ()
+    sums = outcome - score
+    sums, scale = sums - sums.mean(), 1
+    while len(sums) >= _FEWEST_BLOCKS:
+        products = sums[1:] * sums[:-1]
+        spread = float(np.sqrt(np.sum(products**2)))
+        if spread > 0 and float(products.sum()) > _NEIGHBOURS_DEPEND * spread:
+            over = "neighbouring rows" if scale == 1 else f"neighbouring runs of {scale:,} rows"
+            text = (
+                f"Errors of {over} depend on each other, and tests and intervals assume independent rows. Give the "
+                "times of the rows (time=), or the units that they belong to (cluster=)."
+            )
+            return (Note("neighbouring_rows", 1, text),)
+        pairs = len(sums) // 2
+        sums, scale = sums[: 2 * pairs].reshape(pairs, 2).sum(axis=1), 2 * scale
+    return ()
+
+
+def _is_sorted(values: Floats) -> bool:
+    """Return whether neighbouring values are nearly equal compared with the spread of all values."""
+    spread = float(np.mean((values - values.mean()) ** 2))
+    return spread > 0 and float(np.mean(np.diff(values) ** 2)) < _SORTED * spread
 
 
 def need_blocks(found: SerialDependence | None) -> None:

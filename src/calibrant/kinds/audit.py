@@ -9,9 +9,8 @@ import numpy as np
 
 from calibrant._support.arrays import Floats, Ints
 from calibrant._support.columns import ColumnData
-from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.design import Design
-from calibrant.inference.levels import calibration_in_the_large
+from calibrant.inference.in_the_large import in_the_large
 from calibrant.inference.paired_rows import MIN_CLUSTERS, PairedRows
 from calibrant.results.audit import ResidualTerms
 from calibrant.tables.rows import Rows
@@ -132,6 +131,7 @@ def _test_scores(design: Design, level: float) -> SegmentTest:
     table = design.table
     total = float(table.n.sum())
     predicted, observed = float(np.sum(table.n * table.score)) / total, float(table.k.sum()) / total
-    estimates = calibration_in_the_large(design, level)
-    error = (estimates[0].value, estimates[0].low, estimates[0].high) if estimates else (math.nan,) * 3
-    return SegmentTest(predicted, observed, *error, in_the_large_test(design).pvalue)
+    found = in_the_large(design, level)
+    shift = found.shift
+    error = (math.nan,) * 3 if shift is None else (shift.value, shift.low, shift.high)
+    return SegmentTest(predicted, observed, *error, found.test.pvalue)

@@ -144,8 +144,16 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
     off = f"by about {format_estimate(error)}"
     if error.value == 0:
         off = f"by up to {format_log_odds(max(error.high, e.details.fine_bound))}"
+    off += _upper_bound_only(e, bound)
     fine = f" Over fine bins the error may be {format_log_odds(e.details.fine_bound)}." if e.details.fine_bound else ""
     return f"{text} {subject(e)} off {off}; the margin is {margin}.{fine}"
+
+
+def _upper_bound_only(e: Any, bound: str) -> str:
+    """State that the estimate lies within the margin and its upper bound does not, where that is so."""
+    if not 0 < e.log_odds_error.value <= e.margin < e.equivalence.bound:
+        return ""
+    return f", which is within the margin, but possibly by up to {bound}, which is not"
 
 
 def _off(e: Any, by: str, size: float, **options: bool) -> str:

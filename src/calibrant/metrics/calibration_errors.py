@@ -365,6 +365,7 @@ class OERatio(UnbinnedMetric):
     direction: ClassVar[Direction] = 1.0
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     min_class_size: ClassVar[int] = 1
+    interval_method: ClassVar[str] = "ratio"
 
     def value(self, table: ScoreTable) -> float:
         expected = float(EqualWidth(1)(table).total_score[0]) if len(table) else 0.0

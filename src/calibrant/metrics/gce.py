@@ -510,7 +510,12 @@ class GCE(_Immutable):
 
     @property
     def interval_method(self) -> str:
-        """How `calibrant.interval` finds limits: as the loss declares, or the norm, or for gaps in general."""
+        """How `calibrant.interval` finds limits: as the loss declares, or the norm, or for gaps in general.
+
+        The mean of signed gaps is the bias, whatever the bins.
+        """
+        if self._is_mean_of_signed_gaps and getattr(self.loss, "equals_gap", None) == "signed":
+            return "bias"
         if not self.measures_gaps:
             return str(getattr(self.loss, "interval_method", "symmetric"))
         return str(getattr(self.loss, "interval_method", getattr(self.norm, "interval_method", "anchored")))

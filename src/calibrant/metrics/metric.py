@@ -48,6 +48,10 @@ class Metric(Protocol):
     ``linear_terms`` : callable, optional
         From scores to (a, b): the value is the mean of a over rows plus that of b over rows with the event, each of
         weight 1 / N. Replicates of such a metric need no table.
+    ``influence`` : callable, optional
+        From a table to two arrays, one value per score: the influence on the value of a row without the event, and of
+        one with it. They add up to 0 over rows; the variance of their mean is that of the metric. Needed by the
+        interval method "influence".
     ``degree`` : float, default 1
         Power of the gaps with which the value grows: 2 for squares.
     ``min_class_size`` : int, default 0

@@ -289,8 +289,14 @@ class FromBinaryMetric(MulticlassMetric):
         """Whether the value grows with gaps of either sign."""
         return bool(self.metric.measures_gaps)
 
+    @property
+    def interval_method(self) -> str:
+        """That of the metric; by replicates where that of scores needs none, as means over classes do."""
+        method = str(getattr(self.metric, "interval_method", "symmetric"))
+        return "symmetric" if method in ("bias", "ratio", "influence") else method
+
     def __getattr__(self, name: str) -> Any:
-        if name in ("direction", "range", "interval_method", "has_null", "degree"):
+        if name in ("direction", "range", "has_null", "degree"):
             return getattr(self.metric, name)
         raise AttributeError(name)
 

@@ -86,7 +86,7 @@ def weighted_l1(values: Floats, sizes: Weights) -> float:
     return weighted_mean(np.abs(values), sizes)
 
 
-@declare(takes_absolute=True, takes_rows=True)
+@declare(takes_absolute=True, interval_method="triangle", takes_rows=True)
 def weighted_l2(values: Floats, sizes: Weights) -> float:
     """Root mean square, weighted by bin size.
 

@@ -140,7 +140,9 @@ class Segment:
         Mean score and event rate; mean prediction and mean outcome of numbers.
     error, low, high : float
         The log-odds error with its confidence interval: calibration in the large, in log-odds; positive if the forecast
-        underestimates; NaN if only one outcome occurs. Of numbers the mean error: prediction less outcome.
+        underestimates; NaN if only one outcome occurs. Of numbers the mean error: prediction less outcome. Given that
+        the segment is significant: the median-unbiased estimate, nearer to 0 than that of `predicted` and `observed`,
+        and limits that end at 0.
     pvalue, adjusted_pvalue : float
         Of the hypothesis that the segment is calibrated in the large; adjusted by Holm for all tested segments.
     share : float
@@ -508,7 +510,8 @@ class Audit(PrintedResult):
         ]
         if self.segments:
             lines.append(
-                "Rows are counted in both halves; the other numbers are of the half that did not choose a rule."
+                "Rows are counted in both halves; the other numbers are of the half that did not choose a rule. Errors "
+                "and intervals allow for the selection of significant segments; predicted and observed means do not."
             )
         if self.n_explained:
             rules, own = ("rule is", "its") if self.n_explained == 1 else ("rules are", "their")

@@ -26,11 +26,16 @@ def tone(verdict: str) -> str:
 
 def headline(e: Any) -> str:
     """Return the verdict with its direction, and the number of miscalibrated groups."""
-    directions = f" ({e.direction})" if e.direction and e.verdict == MISCALIBRATED else ""
+    directions = f" ({_brief(e.direction)})" if e.direction and e.verdict == MISCALIBRATED else ""
     text = f"{e.verdict}{directions}"
     if not e.groups:
         return text
     return f"{text} overall; {groups_text(e)}"
+
+
+def _brief(direction: str) -> str:
+    """Return the directions of a headline: of both signs as one."""
+    return direction.replace("overestimates, underestimates", "over- and underestimates")
 
 
 def groups_text(e: Any) -> str:
@@ -88,7 +93,10 @@ def directions_text(e: Any) -> str:
     A kind of forecast has the words of further directions in the `directions` of its details.
     """
     words = {**_DIRECTIONS, **e.details.directions}
-    return " and ".join(words.get(each, each) for each in e.direction.split(", ") if each not in ("", "local"))
+    shown = [words.get(each, each) for each in e.direction.split(", ") if each not in ("", "local")]
+    if shown[:2] == ["overestimates", "underestimates"]:  # of several classes
+        shown[:2] = ["overestimates some outcomes", "underestimates others"]
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1] if shown else ""
 
 
 def omnibus_text(e: Any) -> str:

@@ -1,6 +1,7 @@
 """`audit`: find the segments of rows in which a forecast is miscalibrated, and test them on other rows."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
@@ -16,6 +17,7 @@ from calibrant.evaluation.audit.search import explained, search
 from calibrant.evaluation.audit.search_notes import search_notes
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired_rows import MIN_CLUSTERS
+from calibrant.inference.selection import after_selection, holm_threshold
 from calibrant.ingest.files import Paths
 from calibrant.ingest.formats import Format
 from calibrant.kinds.audit import SegmentTest
@@ -114,7 +116,7 @@ def audit(
     alpha : float, default 0.05
         Probability of reporting any segment of a calibrated model.
     confidence_level : float, default 0.95
-        Of the intervals of errors, which are not adjusted for the number of segments.
+        Of the intervals of errors, each by itself, given that the segment is significant.
     n_resamples : int, default 199
         Null replicates of the multicalibration error, which is not computed if this is 0.
     random_state : int, Generator or None, default 0
@@ -149,7 +151,10 @@ def audit(
     for their test.
 
     Numbers of a segment (predicted, observed, error, interval, p-values) are of the half that did not choose it;
-    `n_rows` counts both. A rule that both halves chose has the numbers of the half with the smaller p-value. A
+    `n_rows` counts both. A rule that both halves chose has the numbers of its first significant test. Segments are
+    reported because they are significant, which selects deviations that are large by chance too: the error is therefore
+    the median-unbiased estimate given a significant test, nearer to 0 than that of the means, and its interval holds
+    given the selection. A
     significant rule is left out if a shift of the segments before it explains its deviation; `n_explained` counts them.
 
     Examples
@@ -212,13 +217,7 @@ def audit_sample(
     for half in (0, 1):
         chosen = _search(sample, half, depth, settings["min_rows"], progress)
         found += [(rule, _assess(sample, rule, 1 - half, level)) for rule in chosen]
-    adjusted = holm([test.pvalue for _, test in found])
-    shown: dict[Rule, tuple[SegmentTest, float]] = {}
-    for (rule, test), pvalue in sorted(
-        zip(found, adjusted, strict=True), key=lambda each: (each[1], each[0][1].pvalue)
-    ):
-        if pvalue <= alpha:
-            shown.setdefault(rule, (test, float(pvalue)))
+    shown = _significant(found, alpha, level)
     error = None
     if settings["n_resamples"]:
         error = multicalibration_error(
@@ -241,6 +240,24 @@ def audit_sample(
         predicted=sample.means[0],
         observed=sample.means[1],
     )
+
+
+def _significant(
+    found: Sequence[tuple[Rule, SegmentTest]], alpha: float, level: float
+) -> dict[Rule, tuple[SegmentTest, float]]:
+    """Return the significant rules with adjusted p-values, the smallest first; errors are those given the selection.
+
+    Of a rule that both halves chose, the first test that is significant counts: to choose the one with the larger
+    deviation would select once more.
+    """
+    pvalues = [test.pvalue for _, test in found]
+    shown: dict[Rule, tuple[SegmentTest, float]] = {}
+    for i, ((rule, test), adjusted) in enumerate(zip(found, holm(pvalues), strict=True)):
+        if adjusted <= alpha and rule not in shown:
+            limits = (test.error, test.low, test.high)
+            error, low, high = after_selection(*limits, test.pvalue, holm_threshold(pvalues, i, alpha), level)
+            shown[rule] = replace(test, error=error, low=low, high=high), float(adjusted)
+    return dict(sorted(shown.items(), key=lambda item: (item[1][1], item[1][0].pvalue)))
 
 
 def _assess(sample: AuditRows, rule: Rule, half: Half, level: float) -> SegmentTest:

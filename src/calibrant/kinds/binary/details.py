@@ -333,7 +333,8 @@ class BinaryDetails(LogOddsDetails):
     def further_reasons(self, e: "Evaluation") -> Iterator[str]:
         """State the levels of calibration; groups have none, because a curve for each of many is slow."""
         if e.decision.adjusted_pvalue is None and self.levels is not None:
-            yield f"Levels of calibration: {'; '.join([*_levels(self.levels), _strong(e)])}."
+            levels = _levels(self.levels, is_significant=e.is_significant)
+            yield f"Levels of calibration: {'; '.join([*levels, _strong(e)])}."
 
     def event_means(self, table: ScoreTable) -> tuple[float, float]:
         """Return the mean score and the event rate."""
@@ -372,8 +373,8 @@ class BinaryDetails(LogOddsDetails):
         return {} if self.levels is None else {"levels": self.levels.to_dict()}
 
 
-def _levels(levels: CalibrationLevels) -> Iterator[str]:
-    """State mean, weak and moderate calibration."""
+def _levels(levels: CalibrationLevels, *, is_significant: bool) -> Iterator[str]:
+    """State mean, weak and moderate calibration; a band shows a deviation only if the omnibus test is significant."""
     if levels.mean is not None:
         yield f"mean, O/E {levels.mean.value:.3f} ({levels.mean.low:.3f} to {levels.mean.high:.3f})"
     slope = next((each for each in levels.weak if each.name == "calibration slope"), None)
@@ -381,9 +382,12 @@ def _levels(levels: CalibrationLevels) -> Iterator[str]:
         yield f"weak, slope {slope.value:.3f} ({slope.low:.3f} to {slope.high:.3f})"
     curve = levels.moderate
     if curve is not None:
-        side = "contains" if levels.contains_diagonal else "excludes"
         errors = f"ICI {curve.errors.ici:.4f} and Emax {curve.errors.emax:.4f}"
-        yield f"moderate, curve with {errors}, whose {100 * curve.level:g} % band {side} the diagonal"
+        band = f"whose {100 * curve.level:g} % band"
+        text = f"{band} contains the diagonal" if levels.contains_diagonal else f"{band} excludes the diagonal"
+        if not (levels.contains_diagonal or is_significant):
+            text = "whose deviation from the diagonal is not significant with the omnibus test"
+        yield f"moderate, curve with {errors}, {text}"
 
 
 def _strong(e: Any) -> str:

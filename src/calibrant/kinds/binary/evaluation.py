@@ -12,9 +12,10 @@ from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.workers import Submit, run_together
-from calibrant.inference.binary_components import IMPOSSIBLE, binary_components
+from calibrant.inference.binary_components import IMPOSSIBLE, binary_components, component_shares
 from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
+from calibrant.inference.in_the_large import SHIFT
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.multiplicity import join_tests
@@ -33,10 +34,11 @@ from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import AbsoluteMargin, Settings
-from calibrant.results.uncertainty import Estimate, MetricResult, Null
+from calibrant.results.uncertainty import Estimate, Interval, MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.score_table import ScoreTable
 
+_FEWEST_ROUNDED, _MOST_DECIMALS = 5, 3  # distinct scores, and decimals, of scores that count as rounded
 _MANY_SCORES = 100_000  # then details are computed in threads with the decision, as they share much work
 
 
@@ -137,13 +139,15 @@ def evaluate(
     components, deviation = partial(binary_components, design), LogOddsDeviation(design)
     value = partial(getattr, deviation, "value")  # kept by the deviation
     tests, _, (known, details, replicates) = run_together(components, value, measure, rows=len(table))
-    verdict, estimate = decide(BinaryTests(join_tests(tests), deviation), **levels)
+    verdict, estimate = decide(BinaryTests(join_tests(tests, component_shares(design)), deviation), **levels)
+    known.sample.__dict__["design"] = design  # whose arrays are known
+    shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
     if is_own:
         design.forget()
-    shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
     if settings.is_absolute:
         verdict = replace(verdict, deviation=_absolute_deviation(replicates[-1], verdict, settings))
     breakdowns, details = dict(known.breakdowns), details.with_estimate(estimate)
+    notes = (*notes, *_rounding_notes(table))
     return Evaluation("binary", table, shown, breakdowns, verdict, details, settings, own_notes=notes)
 
 
@@ -224,11 +228,34 @@ def _metrics(
     }
     known = tested | resampled | tested  # first, also where it is one of the given metrics
     # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
-    least = verdict.pvalue
-    shown = {name: MetricResult(name, *both, float(np.maximum(both[1].pvalue, least))) for name, both in known.items()}
+    # So is that of the bias only if the test of calibration in the large is, which its interval agrees with.
+    in_the_large = verdict.omnibus.components[SHIFT].pvalue if SHIFT in verdict.omnibus.components else math.nan
+
+    def adjusted(interval: Interval, null: Null) -> float:
+        least = in_the_large if interval.method in ("bias", "ratio") else math.nan
+        return float(np.maximum(np.fmax(null.pvalue, least), verdict.pvalue))
+
+    shown = {name: MetricResult(name, *both, adjusted(*both)) for name, both in known.items()}
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
     return shown, (Note("undefined_metrics", len(missing), text),) if missing else ()
+
+
+def _rounding_notes(table: ScoreTable) -> tuple[Note, ...]:
+    """Return a note if scores are rounded to few decimals, and some of them to 0 or 1."""
+    p = table.score
+    at_end = (p == 0) | (p == 1)
+    if not at_end.any() or not _FEWEST_ROUNDED <= len(table) <= 10**_MOST_DECIMALS + 1:
+        return ()
+    for decimals in range(1, _MOST_DECIMALS + 1):
+        if np.array_equal(np.round(p, decimals), p):
+            text = (
+                f"Scores seem to be rounded to {decimals} decimal{'s' if decimals > 1 else ''}, in {{count}} rows to 0 "
+                "or 1. A calibrated model then contradicts its scores, or seems overconfident: evaluate its scores "
+                "before rounding."
+            )
+            return (Note("rounded_scores", int(np.ceil(table.n[at_end].sum())), text),)
+    return ()
 
 
 def _test_based(breakdowns: Mapping[str, Breakdown]) -> str:

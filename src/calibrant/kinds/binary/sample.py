@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.arrays import Column
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument, InputError, join_notes
 from calibrant.inference.paired_rows import read_rows
 from calibrant.inference.table_sample import TableSample
-from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks
+from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks, neighbour_notes
 from calibrant.kinds.sample import GroupedSample
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
-from calibrant.tables.score_table import ScoreTable, check_scores, read_score_forecast
+from calibrant.tables.score_table import ScoreTable, check_scores, plain_rows, read_score_forecast
 
 
 def errors(used: Rows) -> list[Errors]:
@@ -57,7 +57,12 @@ def read_groups(
             + " must be omitted with a ScoreTable; got both. A table does not have the group of each row.",
             hint="Pass y_true, forecast and by; or a mapping of tables.",
         )
-    return GroupedSample(TableSample(*read_rows(y_true, forecast, cluster, options, read_score_forecast)))
+    table, paired = read_rows(y_true, forecast, cluster, options, read_score_forecast)
+    plain = None if any(value is not None for value in options.values()) else plain_rows(y_true, forecast)
+    if plain is not None:
+        score, outcome = (column.astype(np.float64) for column in plain)
+        table = table.with_notes(join_notes(table.notes, neighbour_notes(outcome, score)))
+    return GroupedSample(TableSample(table, paired))
 
 
 def _read_tables(tables: Mapping[Any, ScoreTable], others: Mapping[str, Any]) -> GroupedSample[TableSample]:
