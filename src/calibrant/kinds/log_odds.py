@@ -10,6 +10,7 @@ from calibrant._support.formatting import format_pvalue, p_text, round_up, short
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.regions import Regions
 from calibrant.results.sentences import (
     coefficients_text,
     directions_text,
@@ -194,6 +195,7 @@ class LogOddsEstimate(NamedTuple):
     information: float
     fine_bound: float = 0.0
     n_clusters: int | None = None
+    regions: Regions | None = None
 
     def without_inference(self, n_clusters: int) -> "LogOddsEstimate":
         """Return the estimate without interval and null distribution, for rows in too few clusters."""

@@ -18,6 +18,7 @@ from calibrant.inference.design import Design
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.multiplicity import join_tests
+from calibrant.inference.regions import RegionTests
 from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
 from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary.defaults import DEFAULTS
@@ -133,10 +134,11 @@ def evaluate(
 
     margin = DEFAULTS.margin if isinstance(settings.margin, AbsoluteMargin) else settings.margin
     levels = {"margin": margin, "alpha": settings.alpha, "confidence_level": settings.confidence_level}
-    components, deviation = partial(binary_components, design), LogOddsDeviation(design)
+    regions = RegionTests.from_design(design)
+    components, deviation = partial(binary_components, design, regions), LogOddsDeviation(design)
     value = partial(getattr, deviation, "value")  # kept by the deviation
     tests, _, (known, details, replicates) = run_together(components, value, measure, rows=len(table))
-    verdict, estimate = decide(BinaryTests(join_tests(tests), deviation), **levels)
+    verdict, estimate = decide(BinaryTests(join_tests(tests), deviation, regions), **levels)
     if is_own:
         design.forget()
     shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
