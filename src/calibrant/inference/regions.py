@@ -6,6 +6,7 @@ each cut between scores. Scores of exactly 0 and 1 have no information and belon
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -44,6 +45,7 @@ _NOTHING = 1e-300
 # Shares of the rows whose observed over expected events are printed, if they have so many rows.
 _TOP_SHARES, _BOTTOM_SHARE = (0.001, 0.01, 0.05), 0.5
 _FEWEST_ROWS = 30
+_FEW_FORECASTS = 10  # of more classes the regions that are not judged are not listed
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,64 @@ class RegionSums:
         reach = stdtrit(max(float(self.degrees[i]), 1.0), (1 + level) / 2)
         low, high = clopper_pearson(rate * size, size, confidence_level=float(1 - 2 * ndtr(-reach)))
         return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class NamedRegions:
+    """The regions of one of several forecasts that are judged together.
+
+    Attributes
+    ----------
+    name : str
+        The class, or the threshold.
+    test : TestResult or None
+        The test of its regions; None if there is none.
+    within : float
+        p-value of the hypothesis that one of them is wrong by its factor.
+    regions : Regions or None
+    """
+
+    name: str
+    test: TestResult | None
+    within: float
+    regions: Regions | None
+
+    @classmethod
+    def measure(
+        cls, name: str, tests: "RegionTests | None", whole: TestResult, limit: Limit, alpha: float, level: float
+    ) -> "NamedRegions":
+        """Return the regions of one forecast, given its test of calibration in the large."""
+        if tests is None:
+            return cls(name, None, 0.0, None)
+        regions = tests.summary(alpha, level, limit, is_small=limit.forecasts <= _FEW_FORECASTS, whole=whole)
+        return cls(name, tests.test(), tests.equivalence_pvalue(alpha, limit), regions)
+
+
+def joint_test(parts: Sequence[NamedRegions]) -> list[TestResult]:
+    """Return the test of the regions of several forecasts: the smallest p-value, times the number of forecasts."""
+    tests = [part.test for part in parts if part.test is not None]
+    if not tests:
+        return []
+    smallest = min(tests, key=lambda test: test.pvalue)
+    return [replace(smallest, pvalue=min(1.0, len(parts) * smallest.pvalue))]
+
+
+def join_regions(parts: Sequence[NamedRegions], alpha: float, *, is_small: bool) -> Regions | None:
+    """Return the regions of several forecasts as one result; `is_small` as in `RegionTests.summary`."""
+    known = [(part, part.regions) for part in parts if part.regions is not None]
+    if not known:
+        return None
+    deviating = [replace(region, of=part.name) for part, own in known for region in own.deviating]
+    deviating.sort(key=lambda region: -abs(region.events - region.expected))
+    sums = (sum(own.n_tested for _, own in known), sum(own.n_judged for _, own in known))
+    found = Regions(known[0][1].factor, *sums, tuple(deviating))
+    if not is_small:
+        return found
+    part, own = max(known, key=lambda each: each[0].within)
+    not_shown = own.not_shown if part.within > alpha else None
+    unjudged = tuple(replace(region, of=part.name) for part, own in known for region in own.not_judged)
+    not_shown = None if not_shown is None else replace(not_shown, of=part.name)
+    return replace(found, not_shown=not_shown, not_judged=unjudged)
 
 
 def cumulated(table: ScoreTable) -> Floats:
@@ -390,12 +450,13 @@ class RegionTests:
     # Results
 
     def summary(self, alpha: float, level: float, limit: "Limit", *, is_small: bool, whole: TestResult) -> Regions:
-        """Return which regions deviate, which one is not shown to lie within the factor, and which are not judged.
+        """Return which regions deviate, which one is not shown to lie within its factor, and which are not judged.
 
-        `is_small` says that the deviation of all rows is within the margin, and `whole` is the test of all rows.
+        The latter two matter only if `is_small`: the deviation of all rows is within the margin. `whole` is the test of
+        calibration in the large.
         """
         judged = np.isfinite(self.factors(limit))
-        deviating = tuple(self.sums.region(i, level) for i in self._deviating(alpha, whole))
+        deviating = tuple(self.sums.region(i, level) for i in self._deviating(alpha / limit.forecasts, whole))
         found = Regions(limit.factor, judged.size, int(judged.sum()), deviating)
         if not is_small:
             return found

@@ -24,6 +24,8 @@ class Region(PlainResult):
         Observed events, and the sum of the scores.
     ratio, ratio_low, ratio_high, level : float
         Observed over expected events (O/E) with its interval, which does not assume calibration.
+    of : str
+        The class, or the threshold of ordered classes, whose probability the score is; '' for one event.
 
     See Also
     --------
@@ -48,15 +50,16 @@ class Region(PlainResult):
     ratio_low: float
     ratio_high: float
     level: float
+    of: str = ""
 
     @property
     def name(self) -> str:
         """The region in words: "top 0.1 % of rows (scores from 0.12)"."""
-        rows = short_percent(self.share)
+        rows, of = short_percent(self.share), f"{self.of}: " if self.of else ""
         if self.place == "score":
-            return f"score {self.low:.3g} ({rows} of rows)"
+            return f"{of}score {self.low:.3g} ({rows} of rows)"
         limit = f"from {self.low:.3g}" if self.place == "top" else f"up to {self.high:.3g}"
-        return f"{self.place} {rows} of rows (scores {limit})"
+        return f"{of}{self.place} {rows} of rows (scores {limit})"
 
     def ratio_text(self) -> str:
         """Format O/E with its interval.
