@@ -30,8 +30,9 @@ NAME = "deviation in regions"
 _FACTOR, _WIDE_FACTOR = 2.0, 3.0
 # Least effective information for the factor, for the factor in a region with at least half of the rows, and for the
 # wide factor; and the least information of the observed rate for the wide factor. A calibrated region of rare events
-# passes with a probability of 97 % at 40, 46 % at 10, and 98 % at 20.
-_JUDGED, _JUDGED_HALF, _JUDGED_WIDELY, _JUDGED_OBSERVED = 40.0, 10.0, 20.0, 15.0
+# passes with a probability of 97 % at 40 and 46 % at 10, and for the wide factor 98 % at 20. Half of the rows matter so
+# much that they are judged although a calibrated model may fail.
+_JUDGED, _JUDGED_HALF, _JUDGED_WIDELY, _JUDGED_OBSERVED = 40.0, 8.0, 20.0, 15.0
 _FEW_SCORES = 30  # up to which each distinct score is a region
 _FEWEST = 0.5  # expected events, and other rows, of the smallest region; rows are always cut at 1/2, 1/4 and 1/8
 _ALWAYS_CUT = 3
@@ -214,8 +215,9 @@ def join_regions(parts: Sequence[NamedRegions], alpha: float, *, is_small: bool)
         return None
     deviating = [replace(region, of=part.name) for part, own in known for region in own.deviating]
     deviating.sort(key=lambda region: -abs(region.events - region.expected))
-    sums = (sum(own.n_tested for _, own in known), sum(own.n_judged for _, own in known))
-    found = Regions(known[0][1].factor, *sums, tuple(deviating))
+    counts = (sum(getattr(own, name) for _, own in known) for name in ("n_tested", "n_judged", "n_judged_widely"))
+    first = known[0][1]
+    found = Regions(first.factor, first.wide_factor, *counts, tuple(deviating))
     if not is_small:
         return found
     part, own = max(known, key=lambda each: each[0].within)
@@ -455,9 +457,11 @@ class RegionTests:
         The latter two matter only if `is_small`: the deviation of all rows is within the margin. `whole` is the test of
         calibration in the large.
         """
-        judged = np.isfinite(self.factors(limit))
+        factors = self.factors(limit)
+        judged, widely = np.isfinite(factors), np.isfinite(factors) & (factors > limit.factor)
         deviating = tuple(self.sums.region(i, level) for i in self._deviating(alpha / limit.forecasts, whole))
-        found = Regions(limit.factor, judged.size, int(judged.sum()), deviating)
+        counts = judged.size, int(judged.sum()), int(widely.sum())
+        found = Regions(limit.factor, limit.wide_factor, *counts, deviating)
         if not is_small:
             return found
         at_fault = self._at_fault(alpha, limit)

@@ -27,6 +27,7 @@ _lazy = _LazyNames(
         "results.audit_conditions": "Condition",
         "results.comparison": "Comparison Difference",
         "results.evaluation": "Evaluation",
+        "results.regions": "Region Regions",
         "results.settings": "AbsoluteMargin Settings",
         "results.uncertainty": "Equivalence Estimate Interval MetricResult Null SerialDependence",
         "results.verdict": "Deviation OmnibusTest TestResult Verdict",

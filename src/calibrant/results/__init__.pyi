@@ -22,6 +22,8 @@ from calibrant.results.audit_conditions import Condition as Condition
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import Difference as Difference
 from calibrant.results.evaluation import Evaluation as Evaluation
+from calibrant.results.regions import Region as Region
+from calibrant.results.regions import Regions as Regions
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence

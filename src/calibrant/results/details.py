@@ -42,6 +42,10 @@ class Details(ABC):
         """Return the mean score and the event rate; None where forecasts are no probabilities of one event."""
         return None
 
+    def region(self, e: "Evaluation") -> str:
+        """Return where a significant deviation lies, for forecasts with scores; '' if nowhere in particular."""
+        return ""
+
     def headline(self, e: "Evaluation") -> str:
         """Return the verdict in one line."""
         return sentences.headline(e)

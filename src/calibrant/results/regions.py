@@ -61,6 +61,18 @@ class Region(PlainResult):
         limit = f"from {self.low:.3g}" if self.place == "top" else f"up to {self.high:.3g}"
         return f"{of}{self.place} {rows} of rows (scores {limit})"
 
+    @property
+    def where(self) -> str:
+        """The region after a verb: "in the top 0.1 % of rows (scores from 0.12)"."""
+        if self.of:
+            return f"in {self.name}"
+        return f"at {self.name}" if self.place == "score" else f"in the {self.name}"
+
+    @property
+    def noun(self) -> str:
+        """The region with an article: "the top 0.1 % of rows (scores from 0.12)"."""
+        return self.name if self.of or self.place == "score" else f"the {self.name}"
+
     def ratio_text(self) -> str:
         """Format O/E with its interval.
 
@@ -107,10 +119,11 @@ class Regions:
 
     Attributes
     ----------
-    factor : float
-        A judged region must have its odds shown right up to this factor.
-    n_tested, n_judged : int
-        Number of regions that were tested, and of those with enough information to be judged.
+    factor, wide_factor : float
+        A judged region must have its odds shown right up to `factor`, one with few events up to `wide_factor`.
+    n_tested, n_judged, n_judged_widely : int
+        Number of regions that were tested, of those with enough information to be judged, and of those among them that
+        are judged by the wide factor.
     deviating : tuple of Region
         Disjoint regions with a significant deviation, that with the largest difference of events first; empty if the
         deviation of all rows together is more significant.
@@ -134,8 +147,10 @@ class Regions:
     """
 
     factor: float
+    wide_factor: float
     n_tested: int
     n_judged: int
+    n_judged_widely: int
     deviating: tuple[Region, ...] = ()
     not_shown: Region | None = None
     not_judged: tuple[Region, ...] = ()
@@ -148,7 +163,8 @@ class Regions:
         dict
             Numbers, text, lists and dicts.
         """
-        found: dict[str, Any] = {"factor": self.factor, "n_tested": self.n_tested, "n_judged": self.n_judged}
+        names = ("factor", "wide_factor", "n_tested", "n_judged", "n_judged_widely")
+        found: dict[str, Any] = {name: getattr(self, name) for name in names}
         found["deviating"] = [region.to_dict() for region in self.deviating]
         found["not_shown"] = None if self.not_shown is None else self.not_shown.to_dict()
         found["not_judged"] = [region.to_dict() for region in self.not_judged]
