@@ -17,7 +17,7 @@ from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.multiplicity import join_tests
 from calibrant.inference.paired_rows import PairedRows
-from calibrant.inference.regions import NAME
+from calibrant.inference.region_tests import NAME
 from research.studies.designs import run_cells
 
 Scores = Callable[[np.random.Generator, int], np.ndarray]
@@ -165,9 +165,9 @@ def judge(design: Design) -> list[bool]:
     return [*rejected, alone, *good, *within]
 
 
-def cells() -> Iterator[Cell]:
-    """Yield all cells; those of the first part are regions that are wrong by a factor of 3 or more."""
-    blind = [
+def blind_spots() -> Iterator[Cell]:
+    """Yield cells in which one region is wrong by a factor of 3 or more."""
+    found = [
         *(("7 grades", f"grade {g}", f, 200_000) for g, f in ((1, 1 / 10.6), (1, 11), (1, 1 / 3), (2, 1 / 3), (2, 3))),
         *(("7 grades", f"grade {g}", f, 200_000) for g in (6, 7) for f in (1 / 3, 3)),
         *(("5 grades", f"grade {g}", f, 20_000) for g in (1, 5) for f in (1 / 3, 3)),
@@ -182,14 +182,22 @@ def cells() -> Iterator[Cell]:
         *(("half near 0.001", "rows 0 to 50", f, 40_000) for f in (1 / 3, 3)),
         *(("half near 0.0001", "rows 0 to 50", f, 200_000) for f in (1 / 10, 1 / 3, 3)),
     ]
-    for scores, where, factor, rows in blind:
+    for scores, where, factor, rows in found:
         yield Cell(scores, Truth(where, factor), rows, max(min(400, 40_000_000 // rows), 40))
+
+
+def calibrated_models() -> Iterator[Cell]:
+    """Yield calibrated models: those that are large enough for a verdict, and the size of the tests."""
     for scores, rows in zip(CALIBRATED, (10_000, 15_000, 40_000, 150_000, 300_000), strict=True):
         for times in (1, 2, 4):
             yield Cell(scores, Truth(), times * rows, max(min(400, 40_000_000 // (times * rows)), 60))
     for scores in SCORES:
         for rows in (1_000, 10_000, 100_000):
             yield Cell(scores, Truth(), rows, 2_000 if rows < 100_000 else 500)
+
+
+def smooth_shifts() -> Iterator[Cell]:
+    """Yield models whose odds are wrong everywhere, for power, and regions that are wrong by a factor of 2."""
     for scores, sizes in (
         ("uniform", (1_000, 4_000)),
         ("beta(.8, 12)", (5_000,)),
@@ -209,6 +217,10 @@ def cells() -> Iterator[Cell]:
     ):
         for factor in (0.5, 2):
             yield Cell(scores, Truth(where, factor), rows, 400)
+
+
+def dependent_rows() -> Iterator[Cell]:
+    """Yield clusters and weights."""
     for dependence in (
         "10 clusters",
         "20 clusters",
@@ -227,4 +239,5 @@ def cells() -> Iterator[Cell]:
 
 
 if __name__ == "__main__":
-    run_cells("regions", {tuple(map(str, cell.columns.values())): cell for cell in cells()})
+    cells = (*blind_spots(), *calibrated_models(), *smooth_shifts(), *dependent_rows())
+    run_cells("regions", {tuple(map(str, cell.columns.values())): cell for cell in cells})

@@ -8,7 +8,7 @@ import numpy as np
 from calibrant._support.arrays import in_pieces
 from calibrant._support.workers import run_together
 from calibrant.inference.design import MIN_WEIGHTED_EVENTS, Design
-from calibrant.inference.regions import RegionTests
+from calibrant.inference.region_tests import RegionTests
 from calibrant.inference.residual_tests import (
     MIN_CLUSTERS_FOR_BINS,
     cluster_degrees,

@@ -9,7 +9,7 @@ from calibrant.inference.binary_components import FINE_BINS, IMPOSSIBLE, IN_THE_
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.multiplicity import join_tests
-from calibrant.inference.regions import Limit, RegionTests
+from calibrant.inference.region_tests import Limit, RegionTests
 from calibrant.results.regions import Regions
 from calibrant.results.verdict import OmnibusTest
 

@@ -21,7 +21,7 @@ from calibrant.inference.calibration_tests import TESTS_OF_FITS, TESTS_OF_SUMS, 
 from calibrant.inference.design import Design
 from calibrant.inference.levels import CalibrationLevels, calibration_levels, coefficients
 from calibrant.inference.power import rows_to_decide
-from calibrant.inference.regions import usual_shares
+from calibrant.inference.region_tests import usual_shares
 from calibrant.kinds.log_odds import LogOddsDetails, LogOddsEstimate, consequence, explanation
 from calibrant.metrics.bins import EqualInformation, EqualSize
 from calibrant.metrics.calibration_errors import Ecce, ecce

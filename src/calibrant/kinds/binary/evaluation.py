@@ -18,7 +18,7 @@ from calibrant.inference.design import Design
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.multiplicity import join_tests
-from calibrant.inference.regions import RegionTests
+from calibrant.inference.region_tests import RegionTests
 from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
 from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary.defaults import DEFAULTS

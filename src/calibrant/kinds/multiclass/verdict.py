@@ -15,7 +15,7 @@ from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, LogOddsDeviation
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.inference.regions import Limit, NamedRegions, join_regions, joint_test
+from calibrant.inference.region_tests import Limit, NamedRegions, join_regions, joint_test
 from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import (
     BinsOfClass,

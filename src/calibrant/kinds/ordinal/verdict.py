@@ -12,7 +12,7 @@ from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.paired_rows import MIN_CLUSTERS
-from calibrant.inference.regions import Limit, NamedRegions, join_regions
+from calibrant.inference.region_tests import Limit, NamedRegions, join_regions
 from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import impossible_outcomes
 from calibrant.kinds.multiclass.design import ClassRows

@@ -7,7 +7,7 @@ each cut between scores. Scores of exactly 0 and 1 have no information and belon
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ _NOTHING = 1e-300
 # Shares of the rows whose observed over expected events are printed, if they have so many rows.
 _TOP_SHARES, _BOTTOM_SHARE = (0.001, 0.01, 0.05), 0.5
 _FEWEST_ROWS = 30
+_FEWEST_DEGREES = 3.0  # with fewer the interval of a rate has no limits
 _FEW_FORECASTS = 10  # of more classes the regions that are not judged are not listed
 
 
@@ -103,6 +104,8 @@ class RegionSums:
         Variance of the residual sum.
     degrees : ndarray of float
         Degrees of freedom of the estimate of that variance; infinite for counts.
+    rarer : ndarray of float
+        Effective number of rows, or of clusters, with the rarer outcome; infinite for counts, whose variance is known.
     covariance : ndarray
         Of the residual sums, with the smaller of the correlations that the data and independent rows have.
     """
@@ -116,7 +119,14 @@ class RegionSums:
     information: Floats
     variance: Floats
     degrees: Floats
+    rarer: Floats
     covariance: Floats
+
+    @cached_property
+    def tested(self) -> Bools:
+        """Which ranges have enough effective rows, or clusters, with both outcomes for their variance to be known."""
+        fewest = MIN_CLUSTERS if self.design.rows is not None else MIN_WEIGHTED_EVENTS
+        return np.asarray(np.minimum(self.degrees + 1, self.rarer) >= fewest - _ROUNDING)
 
     @classmethod
     def measure(cls, design: Design, start: Ints, stop: Ints, sums: Floats) -> "RegionSums":
@@ -127,15 +137,16 @@ class RegionSums:
             events = np.where(events <= tiny, 0.0, np.where(rows - events <= tiny, rows, events))
         shape, common = (rows, events, expected, information), _common(sums[3], start, stop)
         if design.is_independent:
-            return cls(design, start, stop, *shape, information, np.full(start.size, np.inf), common)
+            many = np.full(start.size, np.inf)
+            return cls(design, start, stop, *shape, information, many, many, common)
         dependence = _clustered if design.rows is not None else _weighted
-        variance, degrees, covariance = dependence(design, start, stop)
+        variance, degrees, rarer, covariance = dependence(design, start, stop)
         model = _model_variance(design, start, stop)
         scale = np.sqrt(np.maximum(np.outer(information, information), _NOTHING))
         spread = np.sqrt(np.maximum(np.diag(covariance), _NOTHING))
         least = np.minimum(common / scale, np.clip(covariance / np.outer(spread, spread), 0.0, 1.0))
         np.fill_diagonal(least, 1.0)
-        return cls(design, start, stop, *shape, np.maximum(variance, model), degrees, least * scale)
+        return cls(design, start, stop, *shape, np.maximum(variance, model), degrees, rarer, least * scale)
 
     def region(self, i: int, level: float) -> Region:
         """Return one range as a result."""
@@ -163,8 +174,10 @@ class RegionSums:
         spread = rate * (1 - rate) or mean * (1 - mean)
         most = n / log_odds.mean_weight(self.design.table)
         size = min(n**2 * spread / max(float(self.variance[i]), _NOTHING), most) if spread > 0 else most
-        reach = stdtrit(max(float(self.degrees[i]), 1.0), (1 + level) / 2)
-        low, high = clopper_pearson(rate * size, size, confidence_level=float(1 - 2 * ndtr(-reach)))
+        if self.degrees[i] < _FEWEST_DEGREES:
+            return 0.0, 1.0
+        normal_level = float(1 - 2 * ndtr(-stdtrit(float(self.degrees[i]), (1 + level) / 2)))
+        low, high = clopper_pearson(rate * size, size, confidence_level=min(normal_level, 1 - 1e-12))
         return float(low), float(high)
 
 
@@ -286,11 +299,7 @@ class RegionTests:
         own = sums[:, first : last + 1] - sums[:, first : first + 1]
         start, stop = _cut(own, log_odds.mean_weight(table))
         found = RegionSums.measure(design, start + first, stop + first, sums)
-        if not design.is_independent:
-            kept = np.flatnonzero(_are_tested(found))
-            columns = (getattr(found, each.name)[kept] for each in fields(found)[1:-1])
-            found = RegionSums(design, *columns, found.covariance[np.ix_(kept, kept)])
-        return cls(found) if found.start.size else None
+        return cls(found) if found.tested.any() else None
 
     @cached_property
     def effect(self) -> Floats:
@@ -362,7 +371,7 @@ class RegionTests:
             found[far] = np.minimum(1.0, 2 * np.minimum(low, high))
         if not self._is_independent:
             found = np.maximum(found, 2 * stdtr(np.maximum(self.sums.degrees, 1.0), -np.abs(self.z)))
-        return found
+        return np.where(self.sums.tested, found, 1.0)
 
     @cached_property
     def worst(self) -> int:
@@ -379,8 +388,9 @@ class RegionTests:
     @cached_property
     def _tree(self) -> Floats:
         """Correlations along a spanning tree of the regions with the largest correlations."""
-        spread = np.sqrt(np.maximum(np.diag(self.sums.covariance), _NOTHING))
-        correlation = np.clip(self.sums.covariance / np.outer(spread, spread), 0.0, 1 - 1e-9)
+        covariance = self.sums.covariance[np.ix_(self.sums.tested, self.sums.tested)]
+        spread = np.sqrt(np.maximum(np.diag(covariance), _NOTHING))
+        correlation = np.clip(covariance / np.outer(spread, spread), 0.0, 1 - 1e-9)
         best, waiting, found = correlation[0].copy(), np.ones(len(spread), dtype=bool), []
         waiting[0] = False
         for _ in range(len(spread) - 1):
@@ -398,7 +408,7 @@ class RegionTests:
         """
         c, r = -ndtri(np.clip(pvalues, _NOTHING, 1) / 2)[:, None], self._tree
         both = sum(2 * (ndtr(-c) - 2 * owens_t(c, np.sqrt((1 - x) / (1 + x)))) for x in (r, -r))
-        return np.clip(self.sums.start.size * pvalues - np.sum(both, axis=1), pvalues, 1.0)
+        return np.clip(int(self.sums.tested.sum()) * pvalues - np.sum(both, axis=1), pvalues, 1.0)
 
     def test(self) -> TestResult:
         """Return the component of the omnibus test: the smallest p-value, adjusted for the number of regions."""
@@ -419,7 +429,8 @@ class RegionTests:
         observed = events * (1 - events / rows)
         few = (information < _JUDGED_WIDELY * limit.information) & (observed < _JUDGED_OBSERVED * limit.information)
         widely = np.where(few, np.inf, limit.wide_factor)
-        return np.where(information >= least * limit.information, limit.factor, widely)
+        found = np.where(information >= least * limit.information, limit.factor, widely)
+        return np.where(self.sums.tested, found, np.inf)
 
     def factor_pvalues(self, factor: Floats, chosen: Ints) -> Floats:
         """Return the p-values of the hypotheses that the odds of some regions are wrong by their factors.
@@ -460,7 +471,7 @@ class RegionTests:
         factors = self.factors(limit)
         judged, widely = np.isfinite(factors), np.isfinite(factors) & (factors > limit.factor)
         deviating = tuple(self.sums.region(i, level) for i in self._deviating(alpha / limit.forecasts, whole))
-        counts = judged.size, int(judged.sum()), int(widely.sum())
+        counts = int(self.sums.tested.sum()), int(judged.sum()), int(widely.sum())
         found = Regions(limit.factor, limit.wide_factor, *counts, deviating)
         if not is_small:
             return found
@@ -600,15 +611,6 @@ def _common(sums: Floats, start: Ints, stop: Ints) -> Floats:
     return np.asarray(np.maximum(sums[high] - sums[np.minimum(low, high)], 0.0))
 
 
-def _are_tested(sums: RegionSums) -> Bools:
-    """Return which regions of dependent or weighted rows have enough effective observations."""
-    design = sums.design
-    fewest = MIN_CLUSTERS - 1 if design.rows is not None else MIN_WEIGHTED_EVENTS - 1
-    rarer = np.minimum(sums.expected, sums.rows - sums.expected) * sums.information / sums.variance
-    whole = design.effective_rarer >= MIN_WEIGHTED_EVENTS
-    return np.asarray((sums.degrees >= fewest - _ROUNDING) & (rarer >= _FEWEST) & whole)
-
-
 def _model_variance(design: Design, start: Ints, stop: Ints) -> Floats:
     """Return the variance of each residual sum if the model is calibrated and rows are independent."""
     table, p = design.table, design.table.score
@@ -623,51 +625,55 @@ def _model_variance(design: Design, start: Ints, stop: Ints) -> Floats:
     return np.asarray(sums[stop] - sums[start])
 
 
-def _weighted(design: Design, start: Ints, stop: Ints) -> tuple[Floats, Floats, Floats]:
-    """Return variance, degrees of freedom and covariance of the residual sums of regions of weighted rows."""
+def _weighted(design: Design, start: Ints, stop: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return variance, degrees of freedom, effective rarer rows and covariance of residual sums of weighted rows."""
     table, p = design.table, design.table.score
     squares = event_squares(table)
-    rest = np.maximum(row_squares(table) - squares, 0.0)
+    others, rest = table.n - table.k, np.maximum(row_squares(table) - squares, 0.0)
     fourth = np.zeros(p.size)
-    for weight, square, distance in ((table.k, squares, 1 - p), (table.n - table.k, rest, p)):
+    for weight, square, distance in ((table.k, squares, 1 - p), (others, rest, p)):
         mean = np.divide(square, weight, out=np.zeros(p.size), where=weight > 0)
         fourth += square * mean**2 * distance**4
-    second = np.concatenate(([0.0], np.cumsum(squared_residuals(table, p))))
-    fourth = np.concatenate(([0.0], np.cumsum(fourth)))
-    variance, fourths = second[stop] - second[start], fourth[stop] - fourth[start]
+    sums = np.zeros((6, p.size + 1))
+    columns = (squared_residuals(table, p), fourth, table.k, squares, others, rest)
+    for total, column in zip(sums, columns, strict=True):
+        np.cumsum(column, out=total[1:])
+    variance, fourths, *counts = sums[:, stop] - sums[:, start]
     degrees = np.divide(variance**2, fourths, out=np.ones(start.size), where=fourths > 0) - 1
-    return variance, degrees, _common(second, start, stop)
+    effective = [np.divide(a**2, b, out=np.zeros(start.size), where=b > 0) for a, b in (counts[:2], counts[2:])]
+    return variance, degrees, np.minimum(*effective), _common(sums[0], start, stop)
 
 
-def _clustered(design: Design, start: Ints, stop: Ints) -> tuple[Floats, Floats, Floats]:
+def _clustered(design: Design, start: Ints, stop: Ints) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the same of rows in clusters: the variance is that of the sums of clusters about their mean."""
     rows, table = design.rows, design.table
     assert rows is not None
     assert rows.cluster is not None
     edges = np.unique(np.concatenate((start, stop)))
     place = rows.places[0]
-    own = (place >= edges[0]) & (place < edges[-1])
+    own = np.flatnonzero((place >= edges[0]) & (place < edges[-1]))
+    own = own[np.argsort(rows.cluster[own], kind="stable")]
+    cluster, event, p = rows.cluster[own], rows.event[own], table.score[place[own]]
     piece = np.searchsorted(edges, place[own], side="right") - 1
-    cluster, p = rows.cluster[own], table.score[place[own]]
     weight = np.ones(p.size) if rows.weight is None else rows.weight[own].astype(np.float64)
-    residual, information = weight * (rows.event[own] - p), weight * p * (1 - p)
+    columns = (weight * (event - p), weight * p * (1 - p), event, 1 - event)
     count, pieces = rows.n_draws, edges.size - 1
-    inside = ((edges[:-1] >= start[:, None]) & (edges[1:] <= stop[:, None])).astype(np.float64)
-    order = np.argsort(cluster, kind="stable")
-    cluster, piece, residual, information = cluster[order], piece[order], residual[order], information[order]
-    squares, total, spread = np.zeros((start.size, start.size)), np.zeros(start.size), np.zeros(start.size)
+    inside = ((edges[:-1] >= start[:, None]) & (edges[1:] <= stop[:, None])).T.astype(np.float64)
+    squares, (total, whole, spread, events, others) = np.zeros((start.size,) * 2), np.zeros((5, start.size))
     step = max(1, _BLOCK // pieces)
     for low in range(0, count, step):
         chosen = slice(*np.searchsorted(cluster, (low, low + step)).tolist())
         label, size = (cluster[chosen] - low) * pieces + piece[chosen], min(step, count - low) * pieces
-        sums, shares = (
-            np.bincount(label, weights=column[chosen], minlength=size).reshape(-1, pieces) @ inside.T
-            for column in (residual, information)
+        residual, information, *outcomes = (
+            np.bincount(label, weights=column[chosen], minlength=size).reshape(-1, pieces) @ inside
+            for column in columns
         )
-        squares += gram(sums, sums)
-        total += sums.sum(axis=0)
-        spread += np.sum(shares**2, axis=0)
+        squares += gram(residual, residual)
+        total += residual.sum(axis=0)
+        whole += information.sum(axis=0)
+        spread += np.sum(information**2, axis=0)
+        events += np.count_nonzero(outcomes[0] > 0, axis=0)
+        others += np.count_nonzero(outcomes[1] > 0, axis=0)
     covariance = (squares - np.outer(total, total) / count) * (count / (count - 1))
-    whole = np.bincount(piece, weights=information, minlength=pieces) @ inside.T
     degrees = np.divide(whole**2, spread, out=np.ones(start.size), where=spread > 0) - 1
-    return np.diag(covariance).copy(), degrees, covariance
+    return np.diag(covariance).copy(), degrees, np.minimum(events, others), covariance
