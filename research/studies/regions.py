@@ -77,17 +77,22 @@ class Truth:
 
     def rates(self, p: np.ndarray) -> np.ndarray:
         """Return the event probabilities of these scores."""
-        words, x = self.where.split(), logit(p)
-        if words[0] == "slope":
+        x = logit(p)
+        if self.where == "slope":
             centre = np.mean(x)
             return expit(centre + (x - centre) / self.factor)
-        wrong = np.full(p.size, words[0] == "all")
+        return expit(x - math.log(self.factor) * self.wrong(p))
+
+    def wrong(self, p: np.ndarray) -> np.ndarray:
+        """Return which scores are wrong."""
+        words = self.where.split()
+        wrong = np.full(p.size, words[0] in ("all", "slope"))
         if words[0] == "grade":
             wrong = p == np.unique(p)[int(words[1]) - 1]
         elif words[0] == "rows":
             low, high = np.percentile(p, [float(words[1]), float(words[3])])
             wrong = ((p > low) | (float(words[1]) == 0)) & (p <= high)
-        return expit(x - math.log(self.factor) * wrong)
+        return wrong
 
 
 @dataclass(frozen=True)
@@ -104,12 +109,16 @@ class Cell:
         """Return the shares of the verdicts in percent."""
         seed = [self.rows, round(1000 * self.truth.factor), *map(ord, self.scores + self.truth.where + self.dependence)]
         found = np.array([judge(self.design(np.random.default_rng([i, *seed]))) for i in range(self.data_sets)])
-        shares = (100 * found.mean(axis=0)).tolist()
-        return {
-            **self.columns,
-            "data_sets": self.data_sets,
-            **{n: f"{s:.1f}" for n, s in zip(RESULTS, shares, strict=True)},
+        shares = {
+            name: f"{share:.1f}" for name, share in zip(RESULTS, (100 * found.mean(axis=0)).tolist(), strict=True)
         }
+        p = SCORES[self.scores](np.random.default_rng(seed), self.rows)
+        events = (float(np.sum(each[self.truth.wrong(p)])) for each in (p, self.truth.rates(p)))
+        counts = {
+            f"{name} events where wrong": f"{count:.3g}"
+            for name, count in zip(("expected", "true"), events, strict=True)
+        }
+        return {**self.columns, **counts, "data_sets": self.data_sets, **shares}
 
     @property
     def columns(self) -> dict[str, Any]:
