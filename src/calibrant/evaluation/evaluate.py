@@ -44,6 +44,7 @@ def evaluate(
     random_state: RandomState = 0,
     cluster: Column | None = None,
     time: Column | None = None,
+    focus: float | str | None = None,
     progress: bool | None = None,
     sample_weight: Column | None = None,
     frequency: Column | None = None,
@@ -108,6 +109,10 @@ def evaluate(
         Times of the rows: numbers, datetimes or ISO 8601 text, in any order. Errors of neighbouring times may depend on
         each other: blocks of consecutive times, longer than errors depend on each other, take the place of clusters;
         see the Notes. Not together with `cluster`.
+    focus : float or str, optional
+        Binary: evaluate only the rows at which decisions are taken: those whose score is at least a number, such as
+        ``0.5``, or the highest scores, such as ``"top 5%"`` (of all rows, also where there are groups; rows with equal
+        scores stay together). Verdict, metrics and groups are those of these rows; a note counts them.
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
     sample_weight, frequency, pos_label, missing
@@ -180,7 +185,14 @@ def evaluate(
     ('miscalibrated', 'overestimates')
     """
     kind = kind_of(forecast_kind(y_true, forecast))
-    given: dict[str, Any] = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, "bins": bins}
+    given: dict[str, Any] = {
+        "classes": classes,
+        "costs": costs,
+        "metrics": metrics,
+        "n_bins": n_bins,
+        "bins": bins,
+        "focus": focus,
+    }
     given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
     given["missing"] = None if missing == "raise" else missing  # the default needs no rows
     settings, options = check_settings(kind, given, margin, alpha, confidence_level, n_resamples, random_state)

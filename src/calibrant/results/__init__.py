@@ -28,7 +28,7 @@ _lazy = _LazyNames(
         "results.comparison": "Comparison Difference",
         "results.evaluation": "Evaluation",
         "results.regions": "Region Regions",
-        "results.settings": "AbsoluteMargin Settings",
+        "results.settings": "AbsoluteMargin Focus Settings",
         "results.uncertainty": "Equivalence Estimate Interval MetricResult Null SerialDependence",
         "results.verdict": "Deviation OmnibusTest TestResult Verdict",
     },

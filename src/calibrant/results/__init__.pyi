@@ -25,6 +25,7 @@ from calibrant.results.evaluation import Evaluation as Evaluation
 from calibrant.results.regions import Region as Region
 from calibrant.results.regions import Regions as Regions
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
+from calibrant.results.settings import Focus as Focus
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence
 from calibrant.results.uncertainty import Estimate as Estimate

@@ -28,6 +28,8 @@ def headline(e: Any) -> str:
     """Return the verdict with its direction, and the number of miscalibrated groups."""
     directions = f" ({e.direction})" if e.direction and e.verdict == MISCALIBRATED else ""
     text = f"{e.verdict}{directions}"
+    if e.settings.focus is not None and e.decision.adjusted_pvalue is None:
+        text += f" for {e.settings.focus.text}"
     if e.verdict == MISCALIBRATED and e.region and e.decision.adjusted_pvalue is None:
         text += f", mostly {e.details.regions.deviating[0].where}"
     if not e.groups:
