@@ -241,7 +241,7 @@ def dependent_rows() -> Iterator[Cell]:
     ):
         for scores in ("uniform", "beta(.8, 12)", "beta(.5, 60)", "7 grades"):
             for rows in (1_000, 20_000):
-                yield Cell(scores, Truth(), rows, 1_000, dependence)
+                yield Cell(scores, Truth(), rows, 500, dependence)
     for dependence in ("500 clusters", "lognormal 0.8", "thinned"):
         for truth in (Truth(), Truth("grade 1", 1 / 10.6), Truth("grade 2", 1 / 3)):
             yield Cell("7 grades", truth, 300_000, 60, dependence)

@@ -408,7 +408,8 @@ class RegionTests:
         """
         c, r = -ndtri(np.clip(pvalues, _NOTHING, 1) / 2)[:, None], self._tree
         both = sum(2 * (ndtr(-c) - 2 * owens_t(c, np.sqrt((1 - x) / (1 + x)))) for x in (r, -r))
-        return np.clip(int(self.sums.tested.sum()) * pvalues - np.sum(both, axis=1), pvalues, 1.0)
+        most = int(self.sums.tested.sum()) * pvalues
+        return np.clip(most - np.sum(both, axis=1), pvalues, np.minimum(most, 1.0))
 
     def test(self) -> TestResult:
         """Return the component of the omnibus test: the smallest p-value, adjusted for the number of regions."""
@@ -510,8 +511,9 @@ class RegionTests:
 class _Tails:
     """Tail probabilities of the events of some regions, by saddlepoint approximation.
 
-    Signed root r of the deviance with Barndorff-Nielsen's correction r + log(u / r) / r, which gives mid-p tails; where
-    no row, or every row, has the event, half of the exact probability.
+    Signed root r of the deviance with Barndorff-Nielsen's correction r + log(u / r) / r, u = f(t) sqrt(K''(t)) with t
+    the tilt. For whole numbers f is 1 - exp(-t) for P(X >= k) and exp(t) - 1 for P(X <= k) (Daniels 1987); the mean of
+    1 / f is that of 2 tanh(t / 2), which gives mid-p tails. They are exact where no row, or every row, has the event.
     """
 
     def __init__(self, regions: RegionTests, chosen: Ints) -> None:
@@ -550,14 +552,12 @@ class _Tails:
         """Return P(X <= count) and P(X >= count) if all log-odds are wrong by d; mid-p unless `exact`."""
         gap, level = self.error - d, self._cumulant(np.broadcast_to(d, self.error.shape))
         deviance = 2 * np.maximum(gap * np.clip(self.events, 0.0, self.rows) - self._at_error + level, 0.0)
-        r, u = np.sign(gap) * np.sqrt(deviance), gap * np.sqrt(self.curvature)
-        far = (np.abs(r) > 1e-3) & (u / np.where(r == 0, 1.0, r) > 0)
-        star = r.copy()
-        star[far] += np.log(u[far] / r[far]) / r[far]
-        low, high = ndtr(star), ndtr(-star)
+        r = np.sign(gap) * np.sqrt(deviance)
         if exact:
-            here = np.exp(-deviance / 2) / np.sqrt(2 * np.pi * self.curvature) / 2
-            low, high = np.minimum(low + here, 1.0), np.minimum(high + here, 1.0)
+            low, high = ndtr(self._corrected(r, np.expm1(gap))), ndtr(-self._corrected(r, -np.expm1(-gap)))
+        else:
+            middle = self._corrected(r, 2 * np.tanh(gap / 2))
+            low, high = ndtr(middle), ndtr(-middle)
         part, shift = 1.0 if exact else 0.5, np.broadcast_to(d, self.error.shape)[:, None]
         if self._none.any():
             nothing = np.exp(-np.einsum("ij,ij->i", self._n, np.logaddexp(0.0, self._x + shift)))
@@ -566,6 +566,14 @@ class _Tails:
             full = np.exp(-np.einsum("ij,ij->i", self._n, np.logaddexp(0.0, -self._x - shift)))
             low, high = np.where(self._all, 1.0, low), np.where(self._all, part * full, high)
         return low, high
+
+    def _corrected(self, r: Floats, t: Floats) -> Floats:
+        """Return r + log(u / r) / r, with u the root of the variance times a function of the tilt of whole numbers."""
+        u = t * np.sqrt(self.curvature)
+        far = (np.abs(r) > 1e-3) & (u * r > 0)
+        found = r.copy()
+        found[far] += np.log(u[far] / r[far]) / r[far]
+        return found
 
     def student(self, edge: Floats, degrees: Floats) -> Floats:
         """Return the larger p-value of two t tests of the log-odds error against both edges."""
