@@ -367,7 +367,7 @@ def test_classes_and_thresholds_have_regions():
         assert found.verdict == "miscalibrated"
         region = found.details.regions.deviating[0]
         assert found.region == region.name
-        first = [each for each in found.details.regions.deviating if each.of in ("class 0", "at most 0")]
+        first = [each for each in found.details.regions.deviating if each.of in ("class 0", "outcomes of at most 0")]
         assert max(each.events / each.expected for each in first) > 3
 
 

@@ -64,9 +64,9 @@ class Region(PlainResult):
     @property
     def where(self) -> str:
         """The region after a verb: "in the top 0.1 % of rows (scores from 0.12)"."""
-        if self.of:
-            return f"in {self.name}"
-        return f"at {self.name}" if self.place == "score" else f"in the {self.name}"
+        of = f"for {self.of} " if self.of else ""
+        name = self.name.removeprefix(f"{self.of}: ")
+        return f"{of}at {name}" if self.place == "score" else f"{of}in the {name}"
 
     @property
     def noun(self) -> str:

@@ -101,7 +101,12 @@ def decide(table: ClassTable, cluster: Any, *, margin: float, alpha: float, conf
     limit = Limit(margin, len(tests))
     regions = [
         NamedRegions.measure(
-            f"at most {label}", test.regions, test.omnibus.components[IN_THE_LARGE], limit, alpha, confidence_level
+            f"outcomes of at most {label}",
+            test.regions,
+            test.omnibus.components[IN_THE_LARGE],
+            limit,
+            alpha,
+            confidence_level,
         )
         for label, test in zip(table.labels[:-1], tests, strict=True)
     ]
