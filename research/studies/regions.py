@@ -198,11 +198,11 @@ def blind_spots() -> Iterator[Cell]:
 def calibrated_models() -> Iterator[Cell]:
     """Yield calibrated models: those that are large enough for a verdict, and the size of the tests."""
     for scores, rows in zip(CALIBRATED, (10_000, 15_000, 40_000, 150_000, 300_000), strict=True):
-        for times in (1, 2, 4):
-            yield Cell(scores, Truth(), times * rows, max(min(400, 40_000_000 // (times * rows)), 60))
+        for times in (1, 2):
+            yield Cell(scores, Truth(), times * rows, max(min(400, 20_000_000 // (times * rows)), 40))
     for scores in SCORES:
         for rows in (1_000, 10_000, 100_000):
-            yield Cell(scores, Truth(), rows, 2_000 if rows < 100_000 else 500)
+            yield Cell(scores, Truth(), rows, 1_000 if rows < 100_000 else 200)
 
 
 def smooth_shifts() -> Iterator[Cell]:
@@ -216,7 +216,7 @@ def smooth_shifts() -> Iterator[Cell]:
     ):
         for rows in sizes:
             for truth in (Truth("all", 1.105), Truth("all", 1.22), Truth("all", 1.35), Truth("slope", 1.2)):
-                yield Cell(scores, truth, rows, 1_000 if rows < 100_000 else 300)
+                yield Cell(scores, truth, rows, 400 if rows < 100_000 else 100)
     for scores, where, rows in (
         ("7 grades", "grade 2", 210_000),
         ("7 grades", "grade 3", 60_000),
@@ -241,10 +241,10 @@ def dependent_rows() -> Iterator[Cell]:
     ):
         for scores in ("uniform", "beta(.8, 12)", "beta(.5, 60)", "7 grades"):
             for rows in (1_000, 20_000):
-                yield Cell(scores, Truth(), rows, 500, dependence)
+                yield Cell(scores, Truth(), rows, 400 if rows == 1_000 else 200, dependence)
     for dependence in ("500 clusters", "lognormal 0.8", "thinned"):
         for truth in (Truth(), Truth("grade 1", 1 / 10.6), Truth("grade 2", 1 / 3)):
-            yield Cell("7 grades", truth, 300_000, 60, dependence)
+            yield Cell("7 grades", truth, 300_000, 40, dependence)
 
 
 if __name__ == "__main__":

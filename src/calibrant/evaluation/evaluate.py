@@ -79,8 +79,8 @@ def evaluate(
         Binary: adds the expected calibration cost of each: ``{"fraud": LinearCost(over=1, under=20)}``.
     margin : float or AbsoluteMargin, optional
         Largest deviation that does not matter. Probabilities: the log-odds error, by default 0.1, which means odds that
-        are right to about 10 %: 2.5 points at a score of 50 %, 0.1 points at 1 %. ``AbsoluteMargin(0.01)`` tests ACE of
-        binary scores instead, in probability. Labels: the largest difference of a class proportion, by
+        are right to about 10 % on average: 2.5 points at a score of 50 %, 0.1 points at 1 %. ``AbsoluteMargin(0.01)``
+        tests ACE of binary scores instead, in probability. Labels: the largest difference of a class proportion, by
         default 0.01. Points: the root mean square bias by bin in standard deviations of the outcome, by default 0.05.
         Distributions: the mean absolute coverage error, by default 0.01.
     alpha : float, default=0.05
@@ -139,12 +139,16 @@ def evaluate(
     not significant    calibrated                            inconclusive
     =================  ====================================  ==================
 
-    The omnibus test rejects if one of up to four tests does after Holm's adjustment: calibration in the large, slope,
-    and the deviations over coarse and fine bins of equal information. A calibrated model is "miscalibrated" with a
+    The omnibus test rejects if one of up to five tests does after Holm's adjustment: calibration in the large, slope,
+    the deviations over coarse and fine bins of equal information, and the deviation in regions at both ends of the
+    scores. A calibrated model is "miscalibrated" with a
     probability of at most about `alpha`. Each direction is claimed by its own test. The equivalence test inverts the
-    distribution of the squared log-odds errors of the coarse bins; a model whose error is exactly the margin is shown
-    to lie within it with a probability of at most about `alpha`. Errors that cancel within a bin are not seen by it,
-    so a significant deviation over fine bins must lie within the margin as well. It needs an information (sum of
+    distribution of the squared log-odds errors of the coarse bins; a model whose error over these bins is exactly the
+    margin is shown to lie within it with a probability of at most about `alpha`. Errors that cancel within a bin are
+    not seen by it, so a significant deviation over fine bins must lie within the margin as well. Scores count by their
+    information, so each region of the scores with an information of at least 40 must also be shown to have its odds
+    right within a factor of 2 (those with 20 within a factor of 3; halves of the rows from 8 on);
+    ``details.regions.not_judged`` has those for which no claim is made. It needs an information (sum of
     p (1 - p)) of at least 20, and of about 2,000 to show a calibrated model within 0.1: 10,000 rows at 50 % events,
     200,000 at 1 %. An event with score 0, or its absence with score 1, contradicts calibration: the verdict is then
     miscalibrated.

@@ -78,7 +78,7 @@ def _check_margin(margin: Margin, defaults: Defaults) -> Margin:
     hint: str | Text = f"The default is {defaults.margin:g}."
     if defaults.takes_absolute_margin:
         hint = (
-            "0.1 means odds that are accurate to about 10 %. For a margin of ACE use "
+            "0.1 means odds that are accurate to about 10 % on average. For a margin of ACE use "
             + Argument("absolute_margin", python="cb.AbsoluteMargin")
             + "."
         )
