@@ -312,12 +312,12 @@ def test_calibrated_grades_are_calibrated_and_what_is_not_judged_is_stated():
 
 
 def test_a_region_that_is_not_shown_makes_the_verdict_inconclusive_and_is_named():
-    n, k = np.array([10_000, 50_000]), np.array([16, 10_000])
-    found = judged(cb.ScoreTable.from_counts([0.001, 0.2], n, k), None)
-    assert found.verdict == "calibrated"
-    halves = judged(cb.ScoreTable.from_counts([0.001, 0.2], [50_000 // 4, 12_000], [17, 2400]), None)
+    less = judged(cb.ScoreTable.from_counts([0.001, 0.2], [7900, 12_000], [13, 2400]), None)
+    assert less.verdict == "calibrated"
+    assert "No claim is made for score 0.001 (39.7 % of rows): too few events." in less.sentences()[0]
+    halves = judged(cb.ScoreTable.from_counts([0.001, 0.2], [12_500, 12_000], [6, 2400]), None)
     assert (halves.verdict, halves.is_within_margin) == ("inconclusive", False)
-    assert "may be off by more than a factor of 2 (O/E 1.36" in halves.sentences()[0]
+    assert "may be off by more than a factor of 2 (O/E 0.48" in halves.sentences()[0]
     assert halves.equivalence.bound <= halves.margin
     assert halves.rows_to_decide is None
 

@@ -147,7 +147,7 @@ def evaluate(
     margin is shown to lie within it with a probability of at most about `alpha`. Errors that cancel within a bin are
     not seen by it, so a significant deviation over fine bins must lie within the margin as well. Scores count by their
     information, so each region of the scores with an information of at least 40 must also be shown to have its odds
-    right within a factor of 2 (those with 20 within a factor of 3; halves of the rows from 8 on);
+    right within a factor of 2 (those with 20, and halves of the rows with 8, within a factor of 3);
     ``details.regions.not_judged`` has those for which no claim is made. It needs an information (sum of
     p (1 - p)) of at least 20, and of about 2,000 to show a calibrated model within 0.1: 10,000 rows at 50 % events,
     200,000 at 1 %. An event with score 0, or its absence with score 1, contradicts calibration: the verdict is then

@@ -28,11 +28,10 @@ NAME = "deviation in regions"
 
 # Each judged region must have its odds shown right up to this factor, one with less information up to the wide factor.
 _FACTOR, _WIDE_FACTOR = 2.0, 3.0
-# Least effective information for the factor, for the factor in a region with at least half of the rows, and for the
-# wide factor; and the least information of the observed rate for the wide factor. A calibrated region of rare events
-# passes with a probability of 97 % at 40 and 46 % at 10, and for the wide factor 98 % at 20. Half of the rows matter so
-# much that they are judged although a calibrated model may fail.
-_JUDGED, _JUDGED_HALF, _JUDGED_WIDELY, _JUDGED_OBSERVED = 40.0, 8.0, 20.0, 15.0
+# Least effective information for the factor; for the wide factor, also in the smallest regions with half of the rows,
+# which matter most; and the least information of the observed rate for the wide factor. A calibrated region of rare
+# events passes with a probability of 97 % at 40, and for the wide factor of 98 % at 20 and 78 % at 10.
+_JUDGED, _JUDGED_WIDELY, _JUDGED_HALF, _JUDGED_OBSERVED = 40.0, 20.0, 8.0, 15.0
 _FEW_SCORES = 30  # up to which each distinct score is a region
 _FEWEST = 0.5  # expected events, and other rows, of the smallest region; rows are always cut at 1/2, 1/4 and 1/8
 _ALWAYS_CUT = 3
@@ -425,13 +424,23 @@ class RegionTests:
         one: so many events where fewer are expected are judged too.
         """
         rows, events, information = self._effective
-        half = 0.5 * float(self.sums.design.table.n.sum())
-        least = np.where(self.sums.rows >= half * (1 - _ROUNDING), _JUDGED_HALF, _JUDGED)
+        least = np.where(self._halves, _JUDGED_HALF, _JUDGED_WIDELY)
         observed = events * (1 - events / rows)
-        few = (information < _JUDGED_WIDELY * limit.information) & (observed < _JUDGED_OBSERVED * limit.information)
+        few = (information < least * limit.information) & (observed < _JUDGED_OBSERVED * limit.information)
         widely = np.where(few, np.inf, limit.wide_factor)
-        found = np.where(information >= least * limit.information, limit.factor, widely)
+        found = np.where(information >= _JUDGED * limit.information, limit.factor, widely)
         return np.where(self.sums.tested, found, np.inf)
+
+    @property
+    def _halves(self) -> Bools:
+        """Which regions have at least half of the rows, and contain no smaller one that has."""
+        large = np.flatnonzero(self.sums.rows >= 0.5 * float(self.sums.design.table.n.sum()) * (1 - _ROUNDING))
+        start, stop = self.sums.start[large], self.sums.stop[large]
+        contains = (start[:, None] <= start) & (stop[:, None] >= stop)
+        np.fill_diagonal(contains, False)
+        found = np.zeros(self.sums.rows.size, dtype=bool)
+        found[large[~contains.any(axis=1)]] = True
+        return found
 
     def factor_pvalues(self, factor: Floats, chosen: Ints) -> Floats:
         """Return the p-values of the hypotheses that the odds of some regions are wrong by their factors.
@@ -454,12 +463,16 @@ class RegionTests:
         return float(self.factor_pvalues(*self._claimed(alpha, limit)).max(initial=0.0))
 
     def _claimed(self, alpha: float, limit: "Limit") -> tuple[Floats, Ints]:
-        """Return the factors and the regions that must lie within them: judged ones and those with a deviation."""
+        """Return the factors and the regions that must lie within them: judged ones and those with a deviation.
+
+        A region with a significant deviation must lie within the smaller factor.
+        """
         factors = self.factors(limit)
-        judged, few = np.isfinite(factors), np.flatnonzero(np.isinf(factors) & (self.pvalues <= alpha))
+        few = np.flatnonzero((factors > limit.factor) & (self.pvalues <= alpha))
         if few.size:
-            few = few[self.adjusted(self.pvalues[few]) <= alpha]
-        return np.append(factors[judged], np.full(few.size, limit.factor)), np.append(np.flatnonzero(judged), few)
+            factors[few[self.adjusted(self.pvalues[few]) <= alpha]] = limit.factor
+        chosen = np.flatnonzero(np.isfinite(factors))
+        return factors[chosen], chosen
 
     # Results
 
