@@ -374,8 +374,20 @@ def test_classes_and_thresholds_have_regions():
 def test_wide_margins_and_many_forecasts_need_other_limits():
     assert (Limit(0.1).factor, Limit(0.1).wide_factor) == (2.0, pytest.approx(3.0))
     assert Limit(0.5).factor == pytest.approx(math.e)
-    assert Limit(0.1).information == pytest.approx(1)
-    assert Limit(0.5).information < 1 < Limit(0.1, 10).information < Limit(0.1, 1000).information < 2.1
+    assert Limit(0.1).information(40) == pytest.approx(40)
+    assert Limit(0.5).information(40) < 40 < Limit(0.1, 10).information(40) < Limit(0.1, 1000).information(40) < 84
+    assert Limit(2.0).information(40) == 8
+
+
+def test_regions_beside_scores_of_0_and_1_are_named_by_their_scores():
+    rng = np.random.default_rng(12)
+    p = np.r_[np.zeros(1000), rng.uniform(0.001, 0.9999, 20_000), np.ones(500)]
+    q = np.where((p > 0.9) & (p < 1), 0.85, p)
+    found = judged(rng.random(p.size) < q, p)
+    assert found.details.regions.deviating[0].place == "range"
+    assert found.region.startswith("scores 0.")
+    assert "to below 1 (" in found.region
+    assert f"mostly at {found.region}" in found.headline()
 
 
 # Observed over expected events

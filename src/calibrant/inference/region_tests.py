@@ -77,15 +77,15 @@ class Limit:
         """The factor of regions with less information."""
         return float(self.factor ** (math.log(_WIDE_FACTOR) / math.log(_FACTOR)))
 
-    @property
-    def information(self) -> float:
-        """Least information of a region, divided by that for one forecast and a factor of 2.
+    def information(self, least: float) -> float:
+        """Return the least information of a region, given that for one forecast and a factor of 2.
 
         A calibrated region with this information fails with a probability of 0.003 per side, divided by the number of
-        forecasts, so that all of them pass about as often as one.
+        forecasts, so that all of them pass about as often as one. Fewer than 8 events are not judged by any factor.
         """
         one, several = (ndtri(0.95) - ndtri(0.003 / each) for each in (1, self.forecasts))
-        return float((several / one * math.log(_FACTOR) / math.log(self.factor)) ** 2)
+        share = float((several / one * math.log(_FACTOR) / math.log(self.factor)) ** 2)
+        return max(least * share, _JUDGED_HALF)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,8 @@ class RegionSums:
             low, high = self._rate_interval(i, level)
             ratio, limits = k / expected, (low * n / expected, high * n / expected)
         scores = float(table.score[self.start[i]]), float(table.score[self.stop[i] - 1])
-        place = "score" if scores[0] == scores[1] else "top" if self.stop[i] == len(table) else "bottom"
+        place = "top" if self.stop[i] == len(table) else "bottom" if self.start[i] == 0 else "range"
+        place = "score" if scores[0] == scores[1] else place
         share = n / float(table.n.sum())
         return Region(place, *scores, n, share, k, expected, ratio, *limits, level)
 
@@ -424,11 +425,10 @@ class RegionTests:
         one: so many events where fewer are expected are judged too.
         """
         rows, events, information = self._effective
-        least = np.where(self._halves, _JUDGED_HALF, _JUDGED_WIDELY)
-        observed = events * (1 - events / rows)
-        few = (information < least * limit.information) & (observed < _JUDGED_OBSERVED * limit.information)
+        least = np.where(self._halves, _JUDGED_HALF, limit.information(_JUDGED_WIDELY))
+        few = (information < least) & (events * (1 - events / rows) < limit.information(_JUDGED_OBSERVED))
         widely = np.where(few, np.inf, limit.wide_factor)
-        found = np.where(information >= _JUDGED * limit.information, limit.factor, widely)
+        found = np.where(information >= limit.information(_JUDGED), limit.factor, widely)
         return np.where(self.sums.tested, found, np.inf)
 
     @property
@@ -495,12 +495,17 @@ class RegionTests:
         return replace(found, not_shown=not_shown, not_judged=unjudged)
 
     def _deviating(self, alpha: float, whole: TestResult) -> list[int]:
-        """Return disjoint significant regions, unless all rows together deviate more significantly."""
+        """Return disjoint significant regions, unless all rows, or most of them, deviate more significantly."""
         chosen = np.flatnonzero(self.pvalues <= alpha)
         chosen = chosen[self.adjusted(self.pvalues[chosen]) <= alpha] if chosen.size else chosen
         strength = chdtri(1.0, whole.pvalue) ** 0.5 if whole.pvalue > 0 else abs(whole.statistic)
         if not chosen.size or strength >= self._strength[chosen].max():
             return []
+        most = self.sums.rows > 0.5 * float(self.sums.design.table.n.sum())
+        most &= ~self._halves & (self.sums.stop - self.sums.start > 1)
+        if most[chosen[np.argmax(self._strength[chosen])]]:
+            return []
+        chosen = chosen[~most[chosen]]
         kept: list[int] = []
         for i in chosen[np.argsort(-self._strength[chosen], kind="stable")].tolist():
             if all(self.sums.stop[i] <= self.sums.start[j] or self.sums.start[i] >= self.sums.stop[j] for j in kept):

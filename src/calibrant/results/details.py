@@ -46,6 +46,10 @@ class Details(ABC):
         """Return where a significant deviation lies, for forecasts with scores; '' if nowhere in particular."""
         return ""
 
+    def region_text(self, e: "Evaluation") -> str:
+        """Return where the deviation lies, as the end of a headline: ", mostly in the top 1 % ..."; '' if nowhere."""
+        return ""
+
     def headline(self, e: "Evaluation") -> str:
         """Return the verdict in one line."""
         return sentences.headline(e)

@@ -7,6 +7,9 @@ from typing import Any
 from calibrant._support.formatting import line_html, short_percent
 from calibrant._support.plain_data import PlainResult, plain
 
+_SCORES = ("score", "range")  # places that are named by scores, not by rows
+_NEARLY_1 = 0.9995
+
 
 @dataclass(frozen=True, repr=False)
 class Region(PlainResult):
@@ -15,7 +18,8 @@ class Region(PlainResult):
     Attributes
     ----------
     place : str
-        "top" or "bottom" of the scores, or "score" for a single one.
+        "top" or "bottom" of the scores, "score" for a single one, or "range" where rows with a score of exactly 0 or 1,
+        which belong to no region, lie beyond.
     low, high : float
         Lowest and highest score.
     n, share : float
@@ -58,6 +62,9 @@ class Region(PlainResult):
         rows, of = short_percent(self.share), f"{self.of}: " if self.of else ""
         if self.place == "score":
             return f"{of}score {self.low:.3g} ({rows} of rows)"
+        if self.place == "range":
+            highest = f"{self.high:.3g}" if self.high < _NEARLY_1 else "below 1"
+            return f"{of}scores {self.low:.3g} to {highest} ({rows} of rows)"
         limit = f"from {self.low:.3g}" if self.place == "top" else f"up to {self.high:.3g}"
         return f"{of}{self.place} {rows} of rows (scores {limit})"
 
@@ -66,12 +73,12 @@ class Region(PlainResult):
         """The region after a verb: "in the top 0.1 % of rows (scores from 0.12)"."""
         of = f"for {self.of} " if self.of else ""
         name = self.name.removeprefix(f"{self.of}: ")
-        return f"{of}at {name}" if self.place == "score" else f"{of}in the {name}"
+        return f"{of}at {name}" if self.place in _SCORES else f"{of}in the {name}"
 
     @property
     def noun(self) -> str:
         """The region with an article: "the top 0.1 % of rows (scores from 0.12)"."""
-        return self.name if self.of or self.place == "score" else f"the {self.name}"
+        return self.name if self.of or self.place in _SCORES else f"the {self.name}"
 
     def ratio_text(self) -> str:
         """Format O/E with its interval.

@@ -358,6 +358,10 @@ class BinaryDetails(LogOddsDetails):
         """Return the columns of a frame that describe the rows."""
         return {"rows": n_rows(table), "event_rate": table.prevalence}
 
+    def region_text(self, e: "Evaluation") -> str:
+        """Return where the deviation lies, as the end of a headline."""
+        return f", mostly {self.regions.deviating[0].where}" if e.region and self.regions else ""
+
     def sizes_text(self, table: ScoreTable) -> str:
         """Format the number of rows, the mean score and the event rate."""
         predicted, observed = 100 * mean_score(table), 100 * table.prevalence
