@@ -228,9 +228,11 @@ def join_regions(parts: Sequence[NamedRegions], alpha: float, *, is_small: bool)
         return None
     deviating = [replace(region, of=part.name) for part, own in known for region in own.deviating]
     deviating.sort(key=lambda region: -abs(region.events - region.expected))
-    counts = (sum(getattr(own, name) for _, own in known) for name in ("n_tested", "n_judged", "n_judged_widely"))
+    tested, judged, widely = (
+        np.array([(o.n_tested, o.n_judged, o.n_judged_widely) for _, o in known]).sum(axis=0).tolist()
+    )
     first = known[0][1]
-    found = Regions(first.factor, first.wide_factor, *counts, tuple(deviating))
+    found = Regions(first.factor, first.wide_factor, tested, judged, widely, tuple(deviating))
     if not is_small:
         return found
     part, own = max(known, key=lambda each: each[0].within)
@@ -258,7 +260,8 @@ def usual_shares(design: Design, level: float) -> tuple[Region, ...]:
     used = [(a, b) for a, b in dict.fromkeys(ranges) if b - a < size and sums[0, b] - sums[0, a] >= least]
     if not used:
         return ()
-    found = RegionSums.measure(design, *np.array(used, dtype=np.int64).T, sums)
+    start, stop = np.array(used, dtype=np.int64).T
+    found = RegionSums.measure(design, start, stop, sums)
     return tuple(found.region(i, level) for i in range(len(used)))
 
 
@@ -409,7 +412,7 @@ class RegionTests:
         c, r = -ndtri(np.clip(pvalues, _NOTHING, 1) / 2)[:, None], self._tree
         both = sum(2 * (ndtr(-c) - 2 * owens_t(c, np.sqrt((1 - x) / (1 + x)))) for x in (r, -r))
         most = int(self.sums.tested.sum()) * pvalues
-        return np.clip(most - np.sum(both, axis=1), pvalues, np.minimum(most, 1.0))
+        return np.asarray(np.clip(most - np.sum(both, axis=1), pvalues, np.minimum(most, 1.0)))
 
     def test(self) -> TestResult:
         """Return the component of the omnibus test: the smallest p-value, adjusted for the number of regions."""
@@ -523,7 +526,7 @@ class RegionTests:
         start, stop = self.sums.start[chosen], self.sums.stop[chosen]
         inside = (start[:, None] >= start) & (stop[:, None] <= stop)
         np.fill_diagonal(inside, False)
-        return chosen[~inside.any(axis=1)].tolist()
+        return [int(i) for i in chosen[~inside.any(axis=1)]]
 
 
 class _Tails:
