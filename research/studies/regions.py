@@ -216,7 +216,7 @@ def smooth_shifts() -> Iterator[Cell]:
     ):
         for rows in sizes:
             for truth in (Truth("all", 1.105), Truth("all", 1.22), Truth("all", 1.35), Truth("slope", 1.2)):
-                yield Cell(scores, truth, rows, 400 if rows < 100_000 else 100)
+                yield Cell(scores, truth, rows, 400 if rows < 100_000 else 300)
     for scores, where, rows in (
         ("7 grades", "grade 2", 210_000),
         ("7 grades", "grade 3", 60_000),
