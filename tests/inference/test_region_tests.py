@@ -221,7 +221,8 @@ def test_clusters_of_equal_rows_count_once(rate):
         p = rng.beta(40 * rate, 40, 100)
         y = (rng.random(100) < p).astype(int)
         regions = regions_of(np.repeat(y, 20), np.repeat(p, 20), cluster=np.repeat(np.arange(100), 20))
-        rejected += regions is not None and regions.test().pvalue <= 0.05
+        test = regions.test()
+        rejected += test is not None and test.pvalue <= 0.05
     assert rejected <= 5
 
 
@@ -231,9 +232,12 @@ def test_ten_clusters_and_extreme_weights_do_not_fail():
     y = (rng.random(2000) < p).astype(int)
     heavy = np.exp(rng.normal(0, 4, 2000))
     for regions in (regions_of(y, p, cluster=np.arange(2000) % 10), regions_of(y, p, sample_weight=heavy)):
-        if regions is not None:
-            assert regions.test().pvalue > 0.01
-            assert regions.equivalence_pvalue(0.05, Limit(0.1)) >= 0
+        assert regions.test() is None
+        assert np.isinf(regions.factors(Limit(0.1))).all()
+        whole = TestResult(0.0, 1.0, "")
+        summary = regions.summary(0.05, 0.95, Limit(0.1), is_small=True, whole=whole)
+        assert (summary.n_tested, summary.n_judged, summary.not_shown) == (0, 0, None)
+        assert {region.place for region in summary.not_judged} >= {"top", "bottom"}
 
 
 @pytest.mark.parametrize("scale", [1, 10**6, 10**11])

@@ -124,7 +124,8 @@ def _over_bins(design: Design) -> list[TestResult]:
 
 
 def _in_regions(regions: RegionTests | None) -> list[TestResult]:
-    return [] if regions is None else [regions.test()]
+    test = None if regions is None else regions.test()
+    return [] if test is None else [test]
 
 
 def _signed(value: float, positive: str, negative: str) -> str:

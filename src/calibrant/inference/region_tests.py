@@ -292,7 +292,7 @@ class RegionTests:
 
     @classmethod
     def from_design(cls, design: Design) -> "RegionTests | None":
-        """Return the tests of the regions of a design; None if it has no regions with enough rows."""
+        """Return the tests of the regions of a design; None if it has fewer than two scores between 0 and 1."""
         table = design.table
         inside = np.flatnonzero((table.score > 0) & (table.score < 1))
         if inside.size < 2 or not design.information > 0:
@@ -302,7 +302,7 @@ class RegionTests:
         own = sums[:, first : last + 1] - sums[:, first : first + 1]
         start, stop = _cut(own, log_odds.mean_weight(table))
         found = RegionSums.measure(design, start + first, stop + first, sums)
-        return cls(found) if found.tested.any() else None
+        return cls(found) if start.size else None
 
     @cached_property
     def effect(self) -> Floats:
@@ -414,8 +414,13 @@ class RegionTests:
         most = int(self.sums.tested.sum()) * pvalues
         return np.asarray(np.clip(most - np.sum(both, axis=1), pvalues, np.minimum(most, 1.0)))
 
-    def test(self) -> TestResult:
-        """Return the component of the omnibus test: the smallest p-value, adjusted for the number of regions."""
+    def test(self) -> TestResult | None:
+        """Return the component of the omnibus test: the smallest p-value, adjusted for the number of regions.
+
+        None if no region has enough effective rows.
+        """
+        if not self.sums.tested.any():
+            return None
         w = self.worst
         return TestResult(float(self.z[w]), float(self.adjusted(self.pvalues[w : w + 1])[0]), NAME)
 
