@@ -28,10 +28,11 @@ NAME = "deviation in regions"
 
 # Each judged region must have its odds shown right up to this factor, one with less information up to the wide factor.
 _FACTOR, _WIDE_FACTOR = 2.0, 3.0
-# Least effective information for the factor; for the wide factor, also in the smallest regions with half of the rows,
-# which matter most; and the least information of the observed rate for the wide factor. A calibrated region of rare
-# events passes with a probability of 97 % at 40, and for the wide factor of 98 % at 20 and 78 % at 10.
-_JUDGED, _JUDGED_WIDELY, _JUDGED_HALF, _JUDGED_OBSERVED = 40.0, 20.0, 8.0, 15.0
+# Least effective information for the factor; for the wide factor; the same in the smallest regions with half of the
+# rows of one forecast, which matter most; and the least information of the observed rate for the wide factor. A
+# calibrated region of rare events passes with a probability of 97 % at 40, and for the wide factor of 98 % at 20 and
+# 78 % at 10.
+_JUDGED, _JUDGED_WIDELY, _FEWEST_JUDGED, _JUDGED_OBSERVED = 40.0, 20.0, 8.0, 15.0
 _FEW_SCORES = 30  # up to which each distinct score is a region
 _FEWEST = 0.5  # expected events, and other rows, of the smallest region; rows are always cut at 1/2, 1/4 and 1/8
 _ALWAYS_CUT = 3
@@ -80,12 +81,12 @@ class Limit:
     def information(self, least: float) -> float:
         """Return the least information of a region, given that for one forecast and a factor of 2.
 
-        A calibrated region with this information fails with a probability of 0.003 per side, divided by the number of
-        forecasts, so that all of them pass about as often as one. Fewer than 8 events are not judged by any factor.
+        A calibrated region with this information fails with a probability of 0.02, divided by the number of forecasts,
+        so that all of them pass about as often as one. Fewer than 8 events are not judged by any factor.
         """
-        one, several = (ndtri(0.95) - ndtri(0.003 / each) for each in (1, self.forecasts))
+        one, several = (ndtri(0.95) - ndtri(0.02 / each) for each in (1, self.forecasts))
         share = float((several / one * math.log(_FACTOR) / math.log(self.factor)) ** 2)
-        return max(least * share, _JUDGED_HALF)
+        return max(least * share, _FEWEST_JUDGED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,10 +434,11 @@ class RegionTests:
         one: so many events where fewer are expected are judged too.
         """
         rows, events, information = self._effective
-        least = np.where(self._halves, _JUDGED_HALF, limit.information(_JUDGED_WIDELY))
+        widely, halves = limit.information(_JUDGED_WIDELY), self._halves & (limit.forecasts == 1)
+        least = np.where(halves, _FEWEST_JUDGED, widely)
         few = (information < least) & (events * (1 - events / rows) < limit.information(_JUDGED_OBSERVED))
-        widely = np.where(few, np.inf, limit.wide_factor)
-        found = np.where(information >= limit.information(_JUDGED), limit.factor, widely)
+        wide = np.where(few, np.inf, limit.wide_factor)
+        found = np.where(information >= limit.information(_JUDGED), limit.factor, wide)
         return np.where(self.sums.tested, found, np.inf)
 
     @property
@@ -478,7 +480,7 @@ class RegionTests:
         factors = self.factors(limit)
         few = np.flatnonzero((factors > limit.factor) & (self.pvalues <= alpha))
         if few.size:
-            factors[few[self.adjusted(self.pvalues[few]) <= alpha]] = limit.factor
+            factors[few[self.adjusted(self.pvalues[few]) <= alpha / limit.forecasts]] = limit.factor
         chosen = np.flatnonzero(np.isfinite(factors))
         return factors[chosen], chosen
 
