@@ -157,7 +157,8 @@ def evaluate(
     omnibus test rejects. ``result[name].null.pvalue`` is the p-value of one metric without this adjustment.
 
     Multiclass: the omnibus test has calibration in the large over classes, temperature, top-label deviation, and
-    class-wise deviations over coarse and fine bins; the log-odds error is the information-weighted mean over classes.
+    class-wise deviations over coarse and fine bins and in regions (of more than ten classes, the tests of single
+    classes); the log-odds error is the information-weighted mean over classes.
     Null replicates draw the class of each row from its probabilities. Ordinal: the omnibus test has a shift and a slope
     of all cumulative log-odds, and the test of the cumulative probability of each class. Labels: the omnibus test has
     the Stuart-Maxwell test and the exact tests of single classes.

@@ -694,14 +694,14 @@ def _clustered(design: Design, start: Ints, stop: Ints) -> tuple[Floats, Floats,
     weight = np.ones(p.size) if rows.weight is None else rows.weight[own].astype(np.float64)
     columns = (weight * (event - p), weight * p * (1 - p), event, 1 - event)
     count, pieces = rows.n_draws, edges.size - 1
-    inside = ((edges[:-1] >= start[:, None]) & (edges[1:] <= stop[:, None])).T.astype(np.float64)
+    first, last = np.searchsorted(edges, start), np.searchsorted(edges, stop)
     squares, (total, whole, spread, events, others) = np.zeros((start.size,) * 2), np.zeros((5, start.size))
     step = max(1, _BLOCK // pieces)
     for low in range(0, count, step):
         chosen = slice(*np.searchsorted(cluster, (low, low + step)).tolist())
         label, size = (cluster[chosen] - low) * pieces + piece[chosen], min(step, count - low) * pieces
         residual, information, *outcomes = (
-            np.bincount(label, weights=column[chosen], minlength=size).reshape(-1, pieces) @ inside
+            _between(np.bincount(label, weights=column[chosen], minlength=size).reshape(-1, pieces), first, last)
             for column in columns
         )
         squares += gram(residual, residual)
@@ -713,3 +713,9 @@ def _clustered(design: Design, start: Ints, stop: Ints) -> tuple[Floats, Floats,
     covariance = (squares - np.outer(total, total) / count) * (count / (count - 1))
     degrees = np.divide(whole**2, spread, out=np.ones(start.size), where=spread > 0) - 1
     return np.diag(covariance).copy(), degrees, np.minimum(events, others), covariance
+
+
+def _between(pieces: Floats, first: Ints, last: Ints) -> Floats:
+    """Return for each row the sums of its columns from `first` to before `last`."""
+    total = np.cumsum(np.pad(pieces, ((0, 0), (1, 0))), axis=1)
+    return np.asarray(total[:, last] - total[:, first], dtype=np.float64)
