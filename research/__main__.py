@@ -94,6 +94,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "verdicts": _study("verdicts", "verdicts", "hours", "verdicts*.csv"),
     "failures": _study("verdicts", "failures", "10 minutes"),
+    "regions": _study("verdicts", "regions", "an hour", options=_MISSING),
     "comparisons": _study("verdicts", "comparisons", "an hour"),
     "comparisons_of_kinds": _study("verdicts", "comparisons_of_kinds", "an hour"),
     "model_selection": _study("verdicts", "model_selection", "an hour", "best_sets.csv", "non_inferiority.csv"),

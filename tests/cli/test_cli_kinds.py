@@ -79,6 +79,7 @@ CASES = {
         "p_*",
         "animal",
         lambda c: cb.Ordinal(matrix(c, "p_*"), classes=ANIMALS),
+        margin="2",
     ),
     "labels": Case(
         "-y animal --predicted-label fair",

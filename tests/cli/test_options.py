@@ -174,6 +174,7 @@ SETTINGS = {
     "frequency": (["--frequency", "count"], {"frequency": "count"}),
     "missing": (["--missing", "drop"], {"missing": "drop"}),
     "by": (["--by", "g"], {"by": "g"}),
+    "focus": (["--focus", "0.5"], {"focus": 0.5}),
     "pos_label": (["--pos-label", "yes"], {"pos_label": "yes"}),
     "several": (["--alpha", "0.2", "--bins", "5", "--margin", "0.2"], {"alpha": 0.2, "n_bins": 5, "margin": 0.2}),
 }
@@ -226,7 +227,7 @@ def test_settings_of_an_evaluation_equal_those_in_python(event_scores, call, nam
     )
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "by"])
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name not in ("by", "focus")])
 def test_settings_of_a_comparison_equal_those_in_python(event_scores, call, name):
     options, given = SETTINGS[name]
     common = ["--pos-label", "yes", *(["--resamples", "39"] if name != "n_resamples" else [])]

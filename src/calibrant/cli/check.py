@@ -13,7 +13,7 @@ from calibrant.cli.command_files import check_outputs, write_json, write_text
 from calibrant.cli.evaluate import audit_files, evaluate_files, split_names
 from calibrant.cli.exit_codes import CHECK_FAILED, SUCCESS
 from calibrant.cli.inputs import Source
-from calibrant.cli.options import evaluation_options, input_options, json_options, threshold_options
+from calibrant.cli.options import evaluation_options, focus_option, input_options, json_options, threshold_options
 from calibrant.kinds.columns import GateThreshold, columns_by_kind
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Gate:
     help="Fail if a segment by these columns is shown to be miscalibrated (see audit); comma-separated.",
 )
 @evaluation_options
+@focus_option
 @click.option("--junit", metavar="FILE", help="Write the outcome as JUnit XML.")
 @json_options
 def check(

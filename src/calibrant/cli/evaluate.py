@@ -15,6 +15,7 @@ from calibrant.cli.options import (
     audit_options,
     comparison_options,
     evaluation_options,
+    focus_option,
     input_options,
     names_of_forecasts,
     report_options,
@@ -31,6 +32,7 @@ _SAME_ROWS = "\n  Each forecast is evaluated on all rows that have it; `calibran
 @click.command
 @input_options(groups=True)
 @evaluation_options
+@focus_option
 @report_options
 def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
     """Evaluate the calibration of the forecasts in FILES.
@@ -75,12 +77,14 @@ def evaluate_files(source: Source, given: dict[str, Any]) -> "tuple[Mapping[str,
     """Evaluate each forecast of the input; also return the checksums of the files. Dependent rows are not counted."""
     import calibrant as cb
 
-    dependent, settings = take_dependence(given), take_settings(given)
-    if not dependent and source.form.is_counted:
+    dependent, settings, focus = take_dependence(given), take_settings(given), given.pop("focus")
+    settings |= {} if focus is None else {"focus": focus}
+    # Tables of weights do not have the number of rows in the focus.
+    if not dependent and source.form.is_counted and not (focus is not None and source.sample_weight):
         tables, inputs = source.read_tables()
         return {name: cb.evaluate(tables.only(name), **settings) for name in tables.models}, inputs
     if source.spark is not None or source.resolution is not None:
-        name = next(iter(dependent), "cluster")
+        name = next(iter(dependent), "focus")
         raise InputError(
             Argument(name) + " must not be given with " + Argument("spark") + " or " + Argument("resolution") + "."
         )

@@ -181,6 +181,11 @@ _time_option = click.option(
     metavar="COLUMN",
     help="Times of the rows, whose errors may depend on those of neighbouring times; at least 10 values are needed.",
 )
+focus_option: Decorator = click.option(
+    "--focus",
+    metavar="SCORES",
+    help='Evaluate only the rows at which decisions are taken: a lowest score such as 0.5, or "top 5%".',
+)
 # Options of all tests and intervals.
 _resampling_options = add_options(
     click.option("--confidence-level", type=float, default=0.95, show_default=True, help="Level of the intervals."),

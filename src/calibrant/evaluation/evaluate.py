@@ -44,6 +44,7 @@ def evaluate(
     random_state: RandomState = 0,
     cluster: Column | None = None,
     time: Column | None = None,
+    focus: float | str | None = None,
     progress: bool | None = None,
     sample_weight: Column | None = None,
     frequency: Column | None = None,
@@ -79,8 +80,8 @@ def evaluate(
         Binary: adds the expected calibration cost of each: ``{"fraud": LinearCost(over=1, under=20)}``.
     margin : float, AbsoluteMargin or RelativeMargin, optional
         Largest deviation that does not matter. Probabilities: the log-odds error, by default 0.1, which means odds that
-        are right to about 10 %: 2.5 points at a score of 50 %, 0.1 points at 1 %. ``AbsoluteMargin(0.01)`` tests ACE of
-        binary scores instead, in probability. Labels: the largest difference of a class proportion, by
+        are right to about 10 % on average: 2.5 points at a score of 50 %, 0.1 points at 1 %. ``AbsoluteMargin(0.01)``
+        tests ACE of binary scores instead, in probability. Labels: the largest difference of a class proportion, by
         default 0.01. Points: the root mean square bias by bin, by default 0.05 standard deviations of the outcome, or
         5 % of the mean outcome where outcomes are not negative and that is less; ``RelativeMargin(0.1)`` is 10 % of the
         mean outcome. Distributions: the mean absolute coverage error, by default 0.01, which may be twice as large in
@@ -111,6 +112,10 @@ def evaluate(
         Times of the rows: numbers, datetimes or ISO 8601 text, in any order. Errors of neighbouring times may depend on
         each other: blocks of consecutive times, longer than errors depend on each other, take the place of clusters;
         see the Notes. Not together with `cluster`.
+    focus : float or str, optional
+        Binary: evaluate only the rows at which decisions are taken: those whose score is at least a number, such as
+        ``0.5``, or the highest scores, such as ``"top 5%"`` (of all rows, also where there are groups; rows with equal
+        scores stay together). Verdict, metrics and groups are those of these rows; a note counts them.
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
     sample_weight, frequency, pos_label, missing
@@ -137,12 +142,16 @@ def evaluate(
     not significant    calibrated                            inconclusive
     =================  ====================================  ==================
 
-    The omnibus test rejects if one of up to four tests does after Holm's adjustment: calibration in the large, slope,
-    and the deviations over coarse and fine bins of equal information. A calibrated model is "miscalibrated" with a
+    The omnibus test rejects if one of up to five tests does after Holm's adjustment: calibration in the large, slope,
+    the deviations over coarse and fine bins of equal information, and the deviation in regions at both ends of the
+    scores. A calibrated model is "miscalibrated" with a
     probability of at most about `alpha`. Each direction is claimed by its own test. The equivalence test inverts the
-    distribution of the squared log-odds errors of the coarse bins; a model whose error is exactly the margin is shown
-    to lie within it with a probability of at most about `alpha`. Errors that cancel within a bin are not seen by it,
-    so a significant deviation over fine bins must lie within the margin as well. It needs an information (sum of
+    distribution of the squared log-odds errors of the coarse bins; a model whose error over these bins is exactly the
+    margin is shown to lie within it with a probability of at most about `alpha`. Errors that cancel within a bin are
+    not seen by it, so a significant deviation over fine bins must lie within the margin as well. Scores count by their
+    information, so each region of the scores with an information of at least 40 must also be shown to have its odds
+    right within a factor of 2 (those with 20, and halves of the rows with 8, within a factor of 3);
+    ``details.regions.not_judged`` has those for which no claim is made. It needs an information (sum of
     p (1 - p)) of at least 20, and of about 2,000 to show a calibrated model within 0.1: 10,000 rows at 50 % events,
     200,000 at 1 %. An event with score 0, or its absence with score 1, contradicts calibration: the verdict is then
     miscalibrated.
@@ -151,7 +160,8 @@ def evaluate(
     omnibus test rejects. ``result[name].null.pvalue`` is the p-value of one metric without this adjustment.
 
     Multiclass: the omnibus test has calibration in the large over classes, temperature, top-label deviation, and
-    class-wise deviations over coarse and fine bins; the log-odds error is the information-weighted mean over classes.
+    class-wise deviations over coarse and fine bins and in regions (of more than ten classes, the tests of single
+    classes); the log-odds error is the information-weighted mean over classes.
     Null replicates draw the class of each row from its probabilities. Ordinal: the omnibus test has a shift and a slope
     of all cumulative log-odds, and the test of the cumulative probability of each class. Labels: the omnibus test has
     the Stuart-Maxwell test and the exact tests of single classes.
@@ -188,7 +198,14 @@ def evaluate(
     ('miscalibrated', 'overestimates')
     """
     kind = kind_of(forecast_kind(y_true, forecast))
-    given: dict[str, Any] = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, "bins": bins}
+    given: dict[str, Any] = {
+        "classes": classes,
+        "costs": costs,
+        "metrics": metrics,
+        "n_bins": n_bins,
+        "bins": bins,
+        "focus": focus,
+    }
     given |= {"sample_weight": sample_weight, "frequency": frequency, "pos_label": pos_label}
     given["missing"] = None if missing == "raise" else missing  # the default needs no rows
     settings, options = check_settings(kind, given, margin, alpha, confidence_level, n_resamples, random_state)

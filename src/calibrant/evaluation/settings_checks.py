@@ -12,7 +12,7 @@ from calibrant._support.random_streams import RandomState
 from calibrant.inference.resampling import check_resamples
 from calibrant.kinds.base import Defaults, Kind
 from calibrant.metrics.bins import EqualSize, choose_bins
-from calibrant.results.settings import AbsoluteMargin, Margin, RelativeMargin, Settings
+from calibrant.results.settings import AbsoluteMargin, Focus, Margin, RelativeMargin, Settings
 
 
 def check_settings(
@@ -48,8 +48,11 @@ def check_settings(
     if "bins" in defaults.options and (bins is not None or n_bins is not None):
         n_bins, bins = None, choose_bins(EqualSize, n_bins, bins)
     panel = kind.defaults.panel(metrics, alpha=float(alpha), n_bins=n_bins, costs=costs)
+    focus = options.get("focus")
+    if focus is not None:
+        focus = options["focus"] = Focus.parse(focus)
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
-    return Settings(checked, float(alpha), level, used, seed, panel, bins, margin is None), options
+    return Settings(checked, float(alpha), level, used, seed, panel, bins, margin is None, focus), options
 
 
 def time_option(y_true: Any, time: Column | None) -> dict[str, Any]:
@@ -77,7 +80,7 @@ def _check_margin(margin: Margin, defaults: Defaults) -> Margin:
     hint: str | Text = f"The default is {defaults.margin:g}."
     if defaults.takes_absolute_margin:
         hint = (
-            "0.1 means odds that are accurate to about 10 %. For a margin of ACE use "
+            "0.1 means odds that are accurate to about 10 % on average. For a margin of ACE use "
             + Argument("absolute_margin", python="cb.AbsoluteMargin")
             + "."
         )

@@ -1,4 +1,4 @@
-"""Components of the omnibus test for probabilities: calibration in the large, slope, and deviations over bins."""
+"""Components of the omnibus test for probabilities: calibration in the large, slope, bins and regions of the scores."""
 
 from functools import partial
 from itertools import chain
@@ -8,6 +8,7 @@ import numpy as np
 from calibrant._support.arrays import in_pieces
 from calibrant._support.workers import run_together
 from calibrant.inference.design import MIN_WEIGHTED_EVENTS, Design
+from calibrant.inference.region_tests import RegionTests
 from calibrant.inference.residual_tests import (
     MIN_CLUSTERS_FOR_BINS,
     cluster_t_test,
@@ -21,6 +22,7 @@ from calibrant.results.verdict import TestResult
 from calibrant.tables.score_table import bernoulli_variance, event_squares, row_squares
 
 IMPOSSIBLE, FINE_BINS = "impossible outcomes", "deviation over fine bins"
+IN_THE_LARGE = "calibration in the large"
 
 # With fewer expected or observed events, or non-events, counts are tested by their binomial distribution.
 MIN_EVENTS = 30
@@ -31,16 +33,16 @@ _FEWEST_BALANCED, _LARGEST_IMBALANCE = 30, 0.6
 _LARGE_SHARE = 0.7  # of the level, for calibration in the large with weights or clusters
 
 
-def binary_components(design: Design) -> list[TestResult]:
-    """Return the tests that exist for these rows, each with its own p-value.
+def binary_components(design: Design, regions: RegionTests | None = None) -> list[TestResult]:
+    """Return the tests that exist for these rows, each with its own p-value; `regions` are those of the design.
 
     Scores of 0 and 1 alone have only the test of calibration in the large. If an event has score 0, or a row without it
     score 1, calibration is impossible, and the test "impossible outcomes" has the p-value 0.
     """
     found = [*_impossible(design), in_the_large_test(design)]
     if design.information > 0:
-        slope, over_bins = partial(_slope, design), partial(_over_bins, design)
-        found += chain(*run_together(slope, over_bins, rows=len(design.table)))
+        parts = partial(_slope, design), partial(_over_bins, design), partial(_in_regions, regions)
+        found += chain(*run_together(*parts, rows=len(design.table)))
     return found
 
 
@@ -81,7 +83,7 @@ def in_the_large_test(design: Design) -> TestResult:
     if _has_too_few_events(design):
         pvalue = 1.0 if design.rows is None else max(pvalue, _whole_cluster_pvalue(design))
     direction = _signed(residual, "underestimates", "overestimates")
-    return TestResult(statistic, pvalue, "calibration in the large", direction=direction)
+    return TestResult(statistic, pvalue, IN_THE_LARGE, direction=direction)
 
 
 def component_shares(design: Design) -> dict[str, float]:
@@ -154,6 +156,11 @@ def _over_bins(design: Design) -> list[TestResult]:
     if fine is not None:
         found.append(residual_test(design, fine, FINE_BINS))
     return found
+
+
+def _in_regions(regions: RegionTests | None) -> list[TestResult]:
+    test = None if regions is None else regions.test()
+    return [] if test is None else [test]
 
 
 def _signed(value: float, positive: str, negative: str) -> str:

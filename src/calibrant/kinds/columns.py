@@ -24,7 +24,7 @@ T = TypeVar("T")
 NamesOfColumns: TypeAlias = Callable[[], Sequence[str]]
 
 # The default margin as --help shows it, and what the margin means, for kinds with log-odds errors.
-LOG_ODDS_MARGIN_HELP = ("0.1", "Probabilities: log-odds error, 0.1 means odds that are accurate to about 10 %.")
+LOG_ODDS_MARGIN_HELP = ("0.1", "Probabilities: log-odds error, 0.1 means odds accurate to about 10 % on average.")
 
 # Numbers in text are written as in most languages, without Python's underscores and other digits.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

@@ -10,6 +10,7 @@ from calibrant._support.formatting import format_pvalue, p_text, round_up, short
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.results.details import Details
 from calibrant.results.evaluation import Evaluation
+from calibrant.results.regions import Regions
 from calibrant.results.sentences import (
     coefficients_text,
     directions_text,
@@ -33,11 +34,12 @@ def explanation(e: Any) -> str:
     """Explain the verdict: the estimate, its upper bound and the margin."""
     bound, margin = format_deviation(e, e.equivalence.bound), format_deviation(e, e.margin)
     if e.verdict == "calibrated":
-        return f"{subject(e)} off by at most {bound}; the margin is {margin}. {_no_deviation(e)} is significant."
+        text = f"{subject(e)} off by at most {bound}{_within_factor(e)}; the margin is {margin}."
+        return f"{text} {_no_deviation(e)} is significant.{_not_judged(e)}"
     if e.verdict == "negligible":
         return (
-            f"A deviation is significant ({p_text(e.pvalue)}), but {subject(e).lower()} off by at most {bound}; "
-            f"the margin is {margin}."
+            f"A deviation is significant ({p_text(e.pvalue)}), but {subject(e).lower()} off by at most {bound}"
+            f"{_within_factor(e)}; the margin is {margin}.{_not_judged(e)}"
         )
     if has_few_clusters(e):
         return few_clusters_text(e)
@@ -48,6 +50,42 @@ def explanation(e: Any) -> str:
 
 def _no_deviation(e: Any) -> str:
     return "No deviation of all rows together" if e.groups else "No deviation"
+
+
+def _within_factor(e: Any) -> str:
+    regions = e.details.regions
+    if e.settings.is_absolute or regions is None or not regions.n_judged:
+        return ""
+    wide = f" ({regions.wide_factor:.3g} where events are few)" if regions.n_judged_widely else ""
+    return f", and by at most a factor of {regions.factor:.3g} in every judged region of the scores{wide}"
+
+
+def _not_judged(e: Any) -> str:
+    """State for which scores the verdict makes no claim, because their events are too few."""
+    regions = e.details.regions
+    if e.settings.is_absolute or regions is None or not regions.not_judged:
+        return ""
+    return f" No claim is made for {listed([region.noun for region in regions.not_judged])}: too few events."
+
+
+def _may_be_wrong(e: Any) -> str:
+    """State which region is not shown to lie within the factor; '' if that is not why the margin is not shown."""
+    regions = e.details.regions
+    if e.settings.is_absolute or regions is None or regions.not_shown is None:
+        return ""
+    region = regions.not_shown
+    return (
+        f"the odds {region.where} may be off by more than a factor of {regions.factor:.3g} "
+        f"({region.ratio_text()}; {region.counts_text()})"
+    )
+
+
+def _deviating(e: Any) -> str:
+    """State where the deviation lies, as a sentence; '' if it is nowhere in particular."""
+    if not e.region:
+        return ""
+    region = e.details.regions.deviating[0]
+    return f" The deviation lies mostly {region.where}: {region.counts_text()}, {region.ratio_text()}."
 
 
 def subject(e: Any, *, may_be: bool = False) -> str:
@@ -99,6 +137,10 @@ def _two_digits(value: float) -> str:
 
 
 def _inconclusive(e: Any, bound: str, margin: str) -> str:
+    may_be_wrong = _may_be_wrong(e)
+    if may_be_wrong:
+        average = f"{subject(e).lower()} off by at most {bound} (the margin is {margin})"
+        return f"{_no_deviation(e)} is significant, and {average}, but {may_be_wrong}."
     text = f"{_no_deviation(e)} is significant, but {subject(e, may_be=True).lower()} off by up to {bound}; "
     text += f"the margin is {margin}."
     if e.equivalence.bound > UNBOUNDED:
@@ -146,7 +188,10 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
         off = f"by up to {format_log_odds(max(error.high, e.details.fine_bound))}"
     off += _upper_bound_only(e, bound)
     fine = f" Over fine bins the error may be {format_log_odds(e.details.fine_bound)}." if e.details.fine_bound else ""
-    return f"{text} {subject(e)} off {off}; the margin is {margin}.{fine}"
+    region = _deviating(e)
+    may_be_wrong = "" if region else _may_be_wrong(e)
+    more = f" {may_be_wrong[0].upper()}{may_be_wrong[1:]}." if may_be_wrong else ""
+    return f"{text} {subject(e)} off {off}; the margin is {margin}.{fine}{region}{more}"
 
 
 def _upper_bound_only(e: Any, bound: str) -> str:
@@ -196,13 +241,14 @@ def _fine_bound(e: Any) -> str:
 
 
 class LogOddsEstimate(NamedTuple):
-    """The log-odds error with its null distribution and the effective information of the rows."""
+    """The log-odds error with its null distribution, the effective information of the rows, and their regions."""
 
     error: Interval
     null: Null
     information: float
     fine_bound: float = 0.0
     n_clusters: int | None = None
+    regions: Regions | None = None
 
     def without_inference(self, n_clusters: int) -> "LogOddsEstimate":
         """Return the estimate without interval and null distribution, for rows in too few clusters."""
@@ -221,7 +267,8 @@ class LogOddsDetails(Details):
     estimate : LogOddsEstimate
         The log-odds error (of several classes, the mean over classes) with interval and null distribution, the
         effective information of the rows (for rare events about the expected number of events), the upper limit of the
-        error over fine bins, if only this one is beyond the margin (else 0), and the number of clusters.
+        error over fine bins, if only this one is beyond the margin (else 0), the number of clusters, and the regions of
+        the scores.
     """
 
     # What the error is averaged over besides bins, and the scores that an outcome may contradict.
@@ -256,6 +303,11 @@ class LogOddsDetails(Details):
         return self.estimate.fine_bound
 
     @property
+    def regions(self) -> Regions | None:
+        """Which regions of the scores deviate, and which were judged; None where there are none, as for one score."""
+        return self.estimate.regions
+
+    @property
     def n_clusters(self) -> int | None:
         """Number of clusters; None where rows are independent."""
         return self.estimate.n_clusters
@@ -270,7 +322,13 @@ class LogOddsDetails(Details):
 
     def rows_to_decide(self, e: Evaluation) -> int | None:
         """Return the number of further rows that would probably decide; None if unknown."""
-        return self.rows_needed
+        return None if self.regions is not None and self.regions.not_shown is not None else self.rows_needed
+
+    def region(self, e: Evaluation) -> str:
+        """Return the region with the deviation that costs most events."""
+        if not e.is_significant or self.regions is None or not self.regions.deviating:
+            return ""
+        return self.regions.deviating[0].name
 
     def sentences(self, e: Evaluation) -> list[str]:
         """Explain the verdict: the estimate, its upper bound and the margin."""
@@ -288,15 +346,27 @@ class LogOddsDetails(Details):
             return
         deviation = e.decision.deviation
         what = deviation.name if e.settings.is_absolute else f"the {deviation.name}"
-        shown = "is" if deviation.within else "is not"
+        in_region = _may_be_wrong(e)
+        shown = "is" if deviation.within or in_region else "is not"
         bound = "unbounded" if math.isinf(deviation.bound) else f"at most {deviation.bound:.3g}"
         yield (
             f"Equivalence: {what} {shown} shown to lie within the margin of {deviation.margin:g} ({bound} with "
-            f"{100 * (1 - e.settings.alpha):g} % confidence; errors are averaged within bins{_fine_bound(e)})."
+            f"{100 * (1 - e.settings.alpha):g} % confidence; errors are averaged within bins{_fine_bound(e)})"
+            f"{self._regions_text(e, in_region)}."
         )
         yield from coefficients_text(e.coefficients, self.coefficient_format)
         yield from self.further_reasons(e)
         yield from other_tests_text(e)
+
+    def _regions_text(self, e: Evaluation, in_region: str) -> str:
+        """State how many regions were judged, and whether they are within the factor."""
+        regions = self.regions
+        if e.settings.is_absolute or regions is None:
+            return ""
+        if in_region:
+            return f", but {in_region}"
+        within = f", within a factor of {regions.factor:.3g}" if e.is_within_margin and regions.n_judged else ""
+        return f"; {regions.n_judged} of {regions.n_tested} regions of the scores are judged{within}"
 
     def size_text(self, e: Evaluation) -> str:
         """State the size of the deviation: an estimate if it is significant, else its upper bound."""
@@ -312,13 +382,15 @@ class LogOddsDetails(Details):
         if e.verdict == "inconclusive":
             if deviation.bound > UNBOUNDED:
                 return "the data are too few to bound the error"
-            return _off(e, "by up to", deviation.bound, may_be=True)
+            return _may_be_wrong(e) or _off(e, "by up to", deviation.bound, may_be=True)
         if e.verdict != "miscalibrated":
-            return _off(e, "by at most", deviation.bound)
+            return f"{_off(e, 'by at most', deviation.bound)}{_within_factor(e)}"
         value = deviation.value if e.settings.is_absolute else self.log_odds_error.value
         if value == 0:
-            return _off(e, "by up to", max(self.log_odds_error.high, self.fine_bound))
-        return _off(e, "by about", value)
+            text = _off(e, "by up to", max(self.log_odds_error.high, self.fine_bound))
+        else:
+            text = _off(e, "by about", value)
+        return f"{text}, mostly {self.regions.deviating[0].where}" if e.region and self.regions else text
 
     def rows_needed_text(self, e: Evaluation) -> str:
         """State the number of further rows that would probably decide; '' if it is unknown."""
@@ -346,4 +418,6 @@ class LogOddsDetails(Details):
     def estimate_dict(self) -> dict[str, Any]:
         """Return the estimate as plain data for JSON."""
         names = ("information", "fine_bound", "n_clusters")
-        return {"log_odds_error": self.log_odds_error.to_dict(), **{name: getattr(self, name) for name in names}}
+        regions = None if self.regions is None else self.regions.to_dict()
+        found = {name: getattr(self, name) for name in names}
+        return {"log_odds_error": self.log_odds_error.to_dict(), **found, "regions": regions}

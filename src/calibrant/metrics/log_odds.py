@@ -291,7 +291,9 @@ class LogOddsError(UnbinnedMetric):
        V_b = \sum_{i \in b} p_i (1 - p_i), \quad I = \sum_b V_b
 
     where :math:`d_b` is the shift of the logits in bin b that predicts its events. At least 0; 0 is best. An error of
-    0.1 means that the predicted odds deviate by about 10 %.
+    0.1 means that the predicted odds deviate by about 10 % on average. The average is over bins, weighted by
+    information: rows count by p (1 - p), so a score of 0.001 counts a 250th of one of 0.5, and rows whose scores are
+    tiny hardly enter, however wrong they are. `evaluate` judges regions of the scores beside it.
 
     See Also
     --------

@@ -26,7 +26,10 @@ from calibrant.results.comparison import RankedModel as RankedModel
 from calibrant.results.evaluation import Evaluation as Evaluation
 from calibrant.results.group_differences import GroupEstimate as GroupEstimate
 from calibrant.results.group_differences import Heterogeneity as Heterogeneity
+from calibrant.results.regions import Region as Region
+from calibrant.results.regions import Regions as Regions
 from calibrant.results.settings import AbsoluteMargin as AbsoluteMargin
+from calibrant.results.settings import Focus as Focus
 from calibrant.results.settings import RelativeMargin as RelativeMargin
 from calibrant.results.settings import Settings as Settings
 from calibrant.results.uncertainty import Equivalence as Equivalence

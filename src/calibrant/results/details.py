@@ -42,6 +42,14 @@ class Details(ABC):
         """Return the mean score and the event rate; None where forecasts are no probabilities of one event."""
         return None
 
+    def region(self, e: "Evaluation") -> str:
+        """Return where a significant deviation lies, for forecasts with scores; '' if nowhere in particular."""
+        return ""
+
+    def region_text(self, e: "Evaluation") -> str:
+        """Return where the deviation lies, as the end of a headline: ", mostly in the top 1 % ..."; '' if nowhere."""
+        return ""
+
     def headline(self, e: "Evaluation") -> str:
         """Return the verdict in one line."""
         return sentences.headline(e)

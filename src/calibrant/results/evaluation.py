@@ -156,6 +156,15 @@ class Evaluation(PrintedResult):
         return self.decision.direction
 
     @property
+    def region(self) -> str:
+        """The scores with the deviation that costs most events, such as "score 0.001 (20 % of rows)".
+
+        '' where no deviation is significant, where that of all rows together is more significant than that of any
+        region, and for forecasts without scores. ``details.regions.deviating`` has the counts.
+        """
+        return self.details.region(self)
+
+    @property
     def verdict(self) -> str:
         """calibrated, negligible, miscalibrated or inconclusive; `evaluate` states the rule."""
         return self.decision.verdict
@@ -287,6 +296,7 @@ class Evaluation(PrintedResult):
             "kind": self.kind,
             "verdict": self.verdict,
             "direction": self.direction,
+            "region": self.region,
             "passed": self.passed,
             "headline": self.headline(),
             **number("pvalue", self.pvalue),

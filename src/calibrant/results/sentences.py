@@ -28,9 +28,13 @@ def headline(e: Any) -> str:
     """Return the verdict with its direction, and the number of miscalibrated groups."""
     directions = f" ({_brief(e.direction)})" if e.direction and e.verdict == MISCALIBRATED else ""
     text = f"{e.verdict}{directions}"
-    if not e.groups:
-        return text
-    return f"{text} overall; {groups_text(e)}"
+    if e.decision.adjusted_pvalue is None and e.settings.focus is not None:
+        text += f" for {e.settings.focus.text}"
+    if e.groups:
+        text += " overall"
+    if e.decision.adjusted_pvalue is None and e.verdict == MISCALIBRATED:
+        text += e.details.region_text(e)
+    return f"{text}; {groups_text(e)}" if e.groups else text
 
 
 def _brief(direction: str) -> str:

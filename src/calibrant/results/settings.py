@@ -1,5 +1,7 @@
 """`Settings`: the options of an evaluation, as its result stores them; and margins."""
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
@@ -77,6 +79,69 @@ class RelativeMargin:
 
 Margin: TypeAlias = float | AbsoluteMargin | RelativeMargin
 
+_TOP = re.compile(r"top\s+([0-9.]+(?:e-?[0-9]+)?)\s*%")
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The scores at which decisions are taken: those of at least a threshold, or the highest share of the rows.
+
+    Attributes
+    ----------
+    lowest : float or None
+        The threshold.
+    share : float or None
+        Share of the rows with the highest scores, in (0, 1); rows with equal scores stay together.
+
+    See Also
+    --------
+    evaluate
+
+    Examples
+    --------
+    >>> from calibrant.results import Focus
+    >>> Focus.parse(0.5).text, Focus.parse("top 5%").text
+    ('scores of at least 0.5', 'the top 5 % of rows')
+    """
+
+    lowest: float | None = None
+    share: float | None = None
+
+    @classmethod
+    def parse(cls, given: Any) -> "Focus":
+        """Return the focus that a score, or a text such as "top 5%", states.
+
+        Parameters
+        ----------
+        given : float or str
+            Lowest score, or "top", a number and "%".
+
+        Returns
+        -------
+        Focus
+        """
+        top = _TOP.fullmatch(given.strip()) if isinstance(given, str) else None
+        try:
+            if top is not None and 0 < float(top[1]) < 100:
+                return cls(share=float(top[1]) / 100)
+            lowest = float(given) if isinstance(given, (Real, str)) and not isinstance(given, bool) else math.nan
+        except ValueError:
+            lowest = math.nan
+        if 0 < lowest <= 1:
+            return cls(lowest=lowest)
+        raise InputError(
+            Argument("focus") + f' must be a score in (0, 1] or a text such as "top 5%"; got {given!r}.',
+            argument="focus",
+            value=given,
+        )
+
+    @property
+    def text(self) -> str:
+        """The focus in words."""
+        if self.lowest is not None:
+            return f"scores of at least {self.lowest:g}"
+        return f"the top {100 * (self.share or 0):g} % of rows"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -96,6 +161,8 @@ class Settings:
         Bins of point predictions, if they were given.
     is_default_margin : bool
         Whether no margin was given, so that the outcomes may decide about its unit.
+    focus : Focus or None
+        The scores at which decisions are taken, if they were given.
 
     See Also
     --------
@@ -118,6 +185,7 @@ class Settings:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     bins: Any = None
     is_default_margin: bool = field(default=False, repr=False)
+    focus: Focus | None = None
 
     @property
     def is_absolute(self) -> bool:
@@ -135,6 +203,7 @@ class Settings:
         margin: Any = self.margin
         if isinstance(margin, AbsoluteMargin | RelativeMargin):
             margin = {"absolute" if self.is_absolute else "relative": margin.value}
-        rest = plain(self, skip=("metrics", "margin", "bins", "is_default_margin"))
+        rest = plain(self, skip=("metrics", "margin", "bins", "is_default_margin", "focus"))
         metrics = {name: metric.spec for name, metric in self.metrics.items()}
-        return {**rest, "margin": margin, "metrics": metrics, "bins": part_to_spec(self.bins)}
+        focus = None if self.focus is None else self.focus.text
+        return {**rest, "margin": margin, "metrics": metrics, "bins": part_to_spec(self.bins), "focus": focus}

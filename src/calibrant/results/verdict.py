@@ -105,7 +105,7 @@ class OmnibusTest:
     >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [500, 500, 500], [90, 190, 330])
     >>> omnibus = cb.evaluate(table).decision.omnibus
     >>> [test.name for test in omnibus.significant(alpha=0.05)]
-    ['slope', 'deviation over bins']
+    ['slope', 'deviation over bins', 'deviation in regions']
     """
 
     __test__ = False  # not a test case of pytest

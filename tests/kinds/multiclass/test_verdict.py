@@ -21,6 +21,8 @@ from calibrant.kinds.multiclass.design import ClassRows
 from calibrant.kinds.multiclass.verdict import ClassTests, decide_classes
 from calibrant.tables.score_table import ScoreTable
 
+SETTINGS = (range(9), 0.1, 0.05, 0.95)  # names of classes, margin, alpha and confidence level
+
 
 def softmax(x):
     x = np.exp(x - x.max(axis=1, keepdims=True))
@@ -176,7 +178,7 @@ def slow_covariance(p, cells_of_row, cells):
 def test_covariances_between_bins_of_classes_equal_a_loop_over_rows(classes):
     p, y = calibrated(8, 300, classes)
     rows = rows_of(p, y)
-    tests = ClassTests.from_rows(rows, 0.95)
+    tests = ClassTests.from_rows(rows, *SETTINGS)
     cells = tests.coarse
     starts = np.searchsorted(cells.owner, np.arange(classes))
     places = np.stack([each.coarse.labels for each in tests.each], axis=1) + starts
@@ -196,7 +198,7 @@ def test_the_form_has_expectation_zero_and_the_stated_variance_if_calibrated():
     p = predictions(rng, 6, 3, 0.5)
     forms, chances = [], []
     for code in product(range(3), repeat=6):
-        whole = ClassTests.from_rows(rows_of(p, np.array(code)), 0.95).whole
+        whole = ClassTests.from_rows(rows_of(p, np.array(code)), *SETTINGS).whole
         forms.append(whole.form)
         chances.append(np.prod(p[np.arange(6), code]))
     mean = np.dot(chances, forms)
@@ -236,7 +238,7 @@ def test_class_shifts_are_recovered():
     shifts = np.array([1.0, -0.5, 0.0, -1.5, 1.0])
     p, y = shifted(12, 100_000, shifts)
     rows = rows_of(p, y)
-    found = class_shifts(rows, ClassTests.from_rows(rows, 0.95).whole, np.ones(5, dtype=bool))
+    found = class_shifts(rows, ClassTests.from_rows(rows, *SETTINGS).whole, np.ones(5, dtype=bool))
     assert found - found.mean() == pytest.approx(shifts - shifts.mean(), abs=0.05)
 
 

@@ -70,7 +70,7 @@ COLUMNS = ForecastColumns(
     check=_check,
     forecast=lambda option, model, values: values,
     is_counted=True,
-    special_options=("pos_label", "resolution", "spark", "max_memory", "costs", "n_bins", "absolute_margin"),
+    special_options=("pos_label", "resolution", "spark", "max_memory", "costs", "n_bins", "absolute_margin", "focus"),
     thresholds=(
         GateThreshold(
             "max_tce_excess", "POINTS", "Largest TCE above its value if calibrated.", 100.0, _judge_tce_excess

@@ -17,7 +17,7 @@ DEFAULTS = Defaults(
     largest_margin=2.0,
     n_resamples=499,
     takes_absolute_margin=True,
-    options=("costs", "metrics", "n_bins", "pos_label", *ROW_OPTIONS),
+    options=("costs", "focus", "metrics", "n_bins", "pos_label", *ROW_OPTIONS),
 )
 
 

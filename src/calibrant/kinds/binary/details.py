@@ -21,6 +21,7 @@ from calibrant.inference.calibration_tests import TESTS_OF_FITS, TESTS_OF_SUMS, 
 from calibrant.inference.design import Design
 from calibrant.inference.levels import CalibrationLevels, calibration_levels, coefficients
 from calibrant.inference.power import rows_to_decide
+from calibrant.inference.region_tests import usual_shares
 from calibrant.kinds.log_odds import LogOddsDetails, LogOddsEstimate, consequence, explanation
 from calibrant.metrics.bins import EqualInformation, EqualSize
 from calibrant.metrics.calibration_errors import Ecce, ecce
@@ -29,6 +30,7 @@ from calibrant.metrics.gce import GCE, Breakdown, RejectionProfile
 from calibrant.metrics.losses import CostLoss, absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.metrics.proper_scores import CorpDecomposition, corp_decomposition
+from calibrant.results.regions import Region
 from calibrant.results.sentences import differences_text, groups_differ
 from calibrant.results.settings import Settings
 from calibrant.results.text import mean_score, n_rows, rows_text
@@ -281,6 +283,11 @@ class BinaryDetails(LogOddsDetails):
         return None if design is None else calibration_levels(design, self.coefficients, level)
 
     @cached_property
+    def shares(self) -> tuple[Region, ...]:
+        """O/E of the top 0.1, 1 and 5 % of the rows and of their bottom half, where they have at least 30 rows."""
+        return () if self.design is None else usual_shares(self.design, self.settings.confidence_level)
+
+    @cached_property
     def decomposition(self) -> CorpDecomposition:
         """CORP decomposition of the Brier score."""
         return corp_decomposition(self.table)
@@ -308,7 +315,9 @@ class BinaryDetails(LogOddsDetails):
 
     def complete(self) -> None:
         """Compute all results now."""
-        of_design = attrgetter("_tests_of_fits", "coefficients", "levels")  # the decision computes much of these
+        of_design = attrgetter(
+            "_tests_of_fits", "coefficients", "levels", "shares"
+        )  # the decision computes much of these
         of_table = attrgetter(
             "_tests_of_sums", "decomposition", "cumulative", "sensitivity", "reliability", "rejection_profile"
         )
@@ -332,6 +341,9 @@ class BinaryDetails(LogOddsDetails):
 
     def further_reasons(self, e: "Evaluation") -> Iterator[str]:
         """State the levels of calibration; groups have none, because a curve for each of many is slow."""
+        if e.decision.adjusted_pvalue is None and self.shares:
+            texts = (f"{region.name} {region.ratio_text().removeprefix('O/E ')}" for region in self.shares)
+            yield f"Observed over expected events: {'; '.join(texts)}."
         if e.decision.adjusted_pvalue is None and self.levels is not None:
             levels = _levels(self.levels, is_significant=e.is_significant)
             yield f"Levels of calibration: {'; '.join([*levels, _strong(e)])}."
@@ -347,6 +359,10 @@ class BinaryDetails(LogOddsDetails):
     def frame_columns(self, table: ScoreTable) -> dict[str, Any]:
         """Return the columns of a frame that describe the rows."""
         return {"rows": n_rows(table), "event_rate": table.prevalence}
+
+    def region_text(self, e: "Evaluation") -> str:
+        """Return where the deviation lies, as the end of a headline."""
+        return f", mostly {self.regions.deviating[0].where}" if e.region and self.regions else ""
 
     def sizes_text(self, table: ScoreTable) -> str:
         """Format the number of rows, the mean score and the event rate."""
@@ -369,8 +385,9 @@ class BinaryDetails(LogOddsDetails):
         }
 
     def slow_to_dict(self) -> dict[str, Any]:
-        """Return the levels of calibration, whose curve is slow."""
-        return {} if self.levels is None else {"levels": self.levels.to_dict()}
+        """Return O/E of shares of the rows, and the levels of calibration, whose curve is slow."""
+        shares = {"shares": [region.to_dict() for region in self.shares]}
+        return shares if self.levels is None else {**shares, "levels": self.levels.to_dict()}
 
 
 def _levels(levels: CalibrationLevels, *, is_significant: bool) -> Iterator[str]:

@@ -19,6 +19,7 @@ from calibrant.inference.in_the_large import SHIFT
 from calibrant.inference.intervals import equivalence_from_replicates, interval_from_replicates, null_from_replicates
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.multiplicity import join_tests
+from calibrant.inference.region_tests import RegionTests
 from calibrant.inference.resampling import Replicates, metric_values, resample_metrics
 from calibrant.inference.table_sample import TableSample
 from calibrant.kinds.binary.defaults import DEFAULTS
@@ -136,10 +137,11 @@ def evaluate(
 
     margin = settings.margin if isinstance(settings.margin, float) else DEFAULTS.margin
     levels = {"margin": margin, "alpha": settings.alpha, "confidence_level": settings.confidence_level}
-    components, deviation = partial(binary_components, design), LogOddsDeviation(design)
+    regions = RegionTests.from_design(design)
+    components, deviation = partial(binary_components, design, regions), LogOddsDeviation(design)
     value = partial(getattr, deviation, "value")  # kept by the deviation
     tests, _, (known, details, replicates) = run_together(components, value, measure, rows=len(table))
-    verdict, estimate = decide(BinaryTests(join_tests(tests, component_shares(design)), deviation), **levels)
+    verdict, estimate = decide(BinaryTests(join_tests(tests, component_shares(design)), deviation, regions), **levels)
     known.sample.__dict__["design"] = design  # whose arrays are known
     shown, notes = _metrics(dict(zip(known.metrics, replicates, strict=False)), settings, verdict, estimate)
     if is_own:

@@ -11,7 +11,9 @@ from calibrant._support.errors import Argument, InputError, join_notes
 from calibrant.inference.paired_rows import read_rows
 from calibrant.inference.table_sample import TableSample
 from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks, neighbour_notes
+from calibrant.kinds.binary.focus import rows_in_focus, tables_in_focus
 from calibrant.kinds.sample import GroupedSample
+from calibrant.results.settings import Focus
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, plain_rows, read_score_forecast
@@ -42,14 +44,19 @@ def read_groups(
     *,
     by: Any = None,
     cluster: Column | None = None,
+    focus: Focus | None = None,
     **options: Any,
 ) -> GroupedSample[TableSample]:
-    """Read rows, one table, or a mapping of tables by group."""
+    """Read rows, one table, or a mapping of tables by group; of a `focus` only the rows in it."""
     if isinstance(y_true, Mapping):
-        return _read_tables(y_true, {"forecast": forecast, "by": by, "cluster": cluster, **options})
-    if not isinstance(y_true, ScoreTable) and (by is not None or cluster is not None or "time" in options):
+        return _read_tables(y_true, {"forecast": forecast, "by": by, "cluster": cluster, **options}, focus)
+    if isinstance(y_true, ScoreTable) and focus is not None:
+        y_true = tables_in_focus({None: y_true}, focus)[None]
+    by_row = by is not None or cluster is not None or "time" in options or focus is not None
+    if not isinstance(y_true, ScoreTable) and by_row:
         read_score_forecast.check_given(forecast)
         rows = Rows.read(y_true, {"forecast": forecast}, cluster=cluster, by=by, **options)
+        rows = rows if focus is None else rows_in_focus(rows, focus)
         return GroupedSample.from_rows(rows, TableSample.from_rows, TIME_BLOCKS)
     if by is not None:
         raise InputError(
@@ -65,7 +72,9 @@ def read_groups(
     return GroupedSample(TableSample(table, paired))
 
 
-def _read_tables(tables: Mapping[Any, ScoreTable], others: Mapping[str, Any]) -> GroupedSample[TableSample]:
+def _read_tables(
+    tables: Mapping[Any, ScoreTable], others: Mapping[str, Any], focus: Focus | None
+) -> GroupedSample[TableSample]:
     """Return the sum of the tables and the table of each group."""
     given = [name for name, value in others.items() if value is not None]
     if given:
@@ -78,6 +87,8 @@ def _read_tables(tables: Mapping[Any, ScoreTable], others: Mapping[str, Any]) ->
             )
     if not found:
         raise InputError(Argument("y_true") + " must have at least one table; got none.")
+    if focus is not None:
+        found = tables_in_focus(found, focus)
     name = (", ".join(tables.by) or None) if isinstance(tables, Tables) else None
     whole = TableSample(sum(found.values(), ScoreTable.empty()))
     groups = {} if list(found) == [None] else {key: TableSample(t) if len(t) else None for key, t in found.items()}

@@ -21,9 +21,10 @@ def decide(
     error = Interval(NAME, value, low, high, confidence_level, "inversion", "1", 0, spec)
     pvalue, bound = tests.equivalence_pvalue(margin, alpha), tests.bound(margin, alpha)
     fine = tests.fine_bound(margin, alpha) if deviation.pvalue(margin) <= alpha else 0.0
+    regions = tests.region_results(margin, alpha, confidence_level)
     null = _null(deviation, confidence_level)
     size = Deviation(NAME, "", value, low, high, confidence_level, margin, bound, pvalue <= alpha, pvalue)
-    estimate = LogOddsEstimate(error, null, deviation.design.information, fine, deviation.design.n_clusters)
+    estimate = LogOddsEstimate(error, null, deviation.design.information, fine, deviation.design.n_clusters, regions)
     return Verdict(tests.omnibus, size, alpha), estimate
 
 

@@ -52,7 +52,14 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
     sample = replace(sample)  # a copy, which keeps nothing for the evaluation of other groups
     weights: dict[str, Any] = {"weight" if table.importance else "frequency": table.weight, "cluster": sample.cluster}
     levels: dict[str, Any] = {"margin": settings.margin, "alpha": settings.alpha}
-    judged = decide_classes(table.proba, table.code, confidence_level=settings.confidence_level, **levels, **weights)
+    judged = decide_classes(
+        table.proba,
+        table.code,
+        confidence_level=settings.confidence_level,
+        labels=table.labels,
+        **levels,
+        **weights,
+    )
     verdict, estimate = judged.verdict, judged.estimate
     panel: Mapping[str, Metric] = settings.metrics or _default_metrics(table, settings.alpha)
     settings = replace(settings, metrics=panel)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, LogOddsDeviation
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.paired_rows import MIN_CLUSTERS
+from calibrant.inference.region_tests import Limit, NamedRegions, join_regions, joint_test
 from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import (
     BinsOfClass,
@@ -147,6 +148,7 @@ def decide_classes(
     margin: float = 0.1,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
+    labels: Sequence[Any] = (),
 ) -> ClassesVerdict:
     """Return the tests of class probabilities, and their class-wise log-odds error with its equivalence test.
 
@@ -164,16 +166,20 @@ def decide_classes(
         In log-odds.
     alpha, confidence_level : float
         Level of the lists of confusions and of the equivalence test, and of intervals.
+    labels : sequence, optional
+        The classes, as regions are named; by default their columns.
 
     Notes
     -----
     The components of the omnibus test are: impossible outcomes; calibration in the large over classes; temperature; the
-    deviation of the highest probability over bins; the class-wise deviation over coarse and over fine bins; with more
-    than 10 classes also the smallest p-value of a single class. A class or a confusion is significant only if the
-    omnibus test is.
+    deviation of the highest probability over bins; the class-wise deviation over coarse and over fine bins; the
+    deviation in regions of the scores of a class, adjusted by Holm over classes; with more than 10 classes instead of
+    it the smallest p-value of a single class, whose test has its regions. A class or a confusion is significant only if
+    the omnibus test is.
     """
     rows = ClassRows.from_arrays(proba, code, weight, frequency, cluster)
-    tests = ClassTests.from_rows(rows, confidence_level)
+    tests = ClassTests.from_rows(rows, labels or range(rows.n_classes), margin, alpha, confidence_level)
+    parts = [each.regions for each in tests.each]
     omnibus = join_tests(tests.components())
     classes = tests.classes(_pvalue(omnibus))
     pairs = confusions(rows, _pvalue(omnibus), alpha)
@@ -182,24 +188,28 @@ def decide_classes(
     fine = deviations.fine_bound(margin, alpha)
     claims = tuple(Claim(each.side, each.in_the_large) for each in classes)
     verdict = Verdict(omnibus, deviation, alpha, claims)
-    estimate = LogOddsEstimate(error, null, tests.information, fine, rows.n_clusters)
+    regions = join_regions(parts, alpha, is_small=deviations.error_pvalue(margin, alpha) <= alpha)
+    estimate = LogOddsEstimate(error, null, tests.information, fine, rows.n_clusters, regions)
     return ClassesVerdict(verdict, estimate, tuple(classes), tuple(pairs[:_MAX_CONFUSIONS]), len(pairs))
 
 
 @dataclass(frozen=True, eq=False)
 class ClassTest:
-    """One class against the rest: its entry in the table of classes, and its bins."""
+    """One class against the rest: its entry in the table of classes, its regions and its bins."""
 
     decision: ClassDeviation
     in_the_large: float
+    regions: NamedRegions
     information: float
     whole: BinsOfClass
     coarse: BinsOfClass
     fine: BinsOfClass
 
     @classmethod
-    def from_column(cls, rows: ClassRows, label: int, p: Floats, confidence_level: float) -> "ClassTest":
-        """Count one class against the rest and test it."""
+    def from_column(
+        cls, rows: ClassRows, label: int, p: Floats, name: Any, limit: Limit, alpha: float, confidence_level: float
+    ) -> "ClassTest":
+        """Count one class against the rest and test it; messages call it `name`."""
         design, place = rows.design(rows.code == label, p)
         tests, table = BinaryTests.from_design(design), design.table
         large = tests.omnibus.components["calibration in the large"]
@@ -214,7 +224,8 @@ class ClassTest:
             coarse = design.logits.bins(EqualInformation(_max_bins(rows))(table).start)
         whole, some = (BinsOfClass.from_design(rows, design, bins, place) for bins in (design.logits.whole, coarse))
         more = some if fine is None else BinsOfClass.from_design(rows, design, fine, place)
-        return cls(decision, large.pvalue, design.information, whole, some, more)
+        regions = NamedRegions.measure(f"class {name}", tests.regions, large, limit, alpha, confidence_level)
+        return cls(decision, large.pvalue, regions, design.information, whole, some, more)
 
 
 def _estimate(deviation: LogOddsDeviation, tail: float) -> tuple[float, float, float]:
@@ -241,9 +252,12 @@ class ClassTests:
     each: Sequence[ClassTest]
 
     @classmethod
-    def from_rows(cls, rows: ClassRows, confidence_level: float) -> "ClassTests":
+    def from_rows(
+        cls, rows: ClassRows, names: Sequence[Any], margin: float, alpha: float, confidence_level: float
+    ) -> "ClassTests":
         """Count each class against the rest and test it."""
-        return cls(rows, [ClassTest.from_column(rows, label, p, confidence_level) for label, p in rows.columns()])
+        settings = Limit(margin, rows.n_classes), alpha, confidence_level
+        return cls(rows, [ClassTest.from_column(rows, c, p, names[c], *settings) for c, p in rows.columns()])
 
     @cached_property
     def whole(self) -> Cells:
@@ -290,7 +304,9 @@ class ClassTests:
             found.append(self.coarse.component("class-wise deviation over bins"))
         if self.fine is not None:
             found.append(self.fine.component(FINE_BINS))
-        if self.rows.n_classes > _FEW_CLASSES:
+        if self.rows.n_classes <= _FEW_CLASSES:
+            found += joint_test([each.regions for each in self.each])
+        else:
             smallest = min(each.decision.pvalue for each in self.each)
             found.append(TestResult(smallest, float(self.pvalues.min()), "single classes"))
         return found
@@ -339,16 +355,24 @@ class _Deviations:
         return estimate, null, deviation
 
     def _equivalence(self, margin: float, alpha: float) -> tuple[float, float]:
-        """Return p-value and upper limit; 1 where information or clusters are too few, or fine bins deviate."""
+        """Return p-value and upper limit; each region of each class must be shown to lie within its factor."""
         if self.omnibus.is_significant(IMPOSSIBLE, alpha):
             return 1.0, float("inf")
         near = margin if margin <= _LARGEST_NEAR_MARGIN and self.coarse.value <= 2 * margin else None
         bound = max(self.coarse.upper(alpha, near), self.coarse.value)
+        pvalue = self.error_pvalue(margin, alpha)
+        return pvalue if pvalue > alpha else max(pvalue, *(each.regions.within for each in self.tests.each)), bound
+
+    def error_pvalue(self, margin: float, alpha: float) -> float:
+        """Return the p-value of the class-wise error alone.
+
+        1 where an outcome is impossible, where information or clusters are too few, or where fine bins deviate.
+        """
         rows = self.tests.rows
-        few_clusters = rows.cluster is not None and rows.degrees + 1 < MIN_CLUSTERS
-        if self.tests.information < MIN_INFORMATION or few_clusters or self.fine_bound(margin, alpha) > margin:
-            return 1.0, bound
-        return self.coarse.pvalue(margin), bound
+        few = self.tests.information < MIN_INFORMATION or (rows.cluster is not None and rows.degrees + 1 < MIN_CLUSTERS)
+        if few or self.omnibus.is_significant(IMPOSSIBLE, alpha) or self.fine_bound(margin, alpha) > margin:
+            return 1.0
+        return self.coarse.pvalue(margin)
 
 
 def _largest_eigenvalue(rows: ClassRows) -> float:

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant._support.arrays import Floats
-from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.inference.binary_components import IMPOSSIBLE, IN_THE_LARGE
 from calibrant.inference.binary_tests import BinaryTests
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.multiplicity import holm, join_tests
 from calibrant.inference.paired_rows import MIN_CLUSTERS
+from calibrant.inference.region_tests import Limit, NamedRegions, join_regions
 from calibrant.kinds.log_odds import LogOddsEstimate
 from calibrant.kinds.multiclass.components import impossible_outcomes
 from calibrant.kinds.multiclass.design import ClassRows
@@ -81,7 +82,8 @@ def decide(table: ClassTable, cluster: Any, *, margin: float, alpha: float, conf
     score test of their slope, given the shift; and the smallest p-value of the thresholds, each of which is the omnibus
     test of a binary forecast, adjusted by Holm. The cumulative log-odds error is the root of the mean square over
     thresholds, weighted by information. Its limits are those of the thresholds, each at a level divided by their number
-    (Bonferroni), so they hold for any dependence between them.
+    (Bonferroni), so they hold for any dependence between them. To lie within the margin, each judged region of each
+    threshold must be shown to lie within its factor too.
     """
     weight, frequency = (table.weight, None) if table.importance else (None, table.weight)
     rows = ClassRows.from_arrays(table.proba, table.code, weight, frequency, cluster)
@@ -96,7 +98,19 @@ def decide(table: ClassTable, cluster: Any, *, margin: float, alpha: float, conf
     omnibus = join_tests(components if known else components[:-1])
     pvalue = omnibus.pvalue if omnibus.components else 1.0
     thresholds = _thresholds(table, rows, tests, cumulative, raw, pvalue, (1 - confidence_level) / 2)
-    deviation, estimate = _size(tests, rows, omnibus, margin, alpha, confidence_level)
+    limit = Limit(margin, len(tests))
+    regions = [
+        NamedRegions.measure(
+            f"outcomes of at most {label}",
+            test.regions,
+            test.omnibus.components[IN_THE_LARGE],
+            limit,
+            alpha,
+            confidence_level,
+        )
+        for label, test in zip(table.labels[:-1], tests, strict=True)
+    ]
+    deviation, estimate = _size(tests, regions, rows, omnibus, margin, alpha, confidence_level)
     # The thresholds claim no direction: those of overconfident forecasts deviate in both.
     verdict = Verdict(omnibus, deviation, alpha)
     return OrdinalVerdict(verdict, estimate, tuple(thresholds))
@@ -181,7 +195,13 @@ def _thresholds(
 
 
 def _size(
-    tests: list[BinaryTests], rows: ClassRows, omnibus: OmnibusTest, margin: float, alpha: float, level: float
+    tests: list[BinaryTests],
+    regions: list[NamedRegions],
+    rows: ClassRows,
+    omnibus: OmnibusTest,
+    margin: float,
+    alpha: float,
+    level: float,
 ) -> tuple[Deviation, LogOddsEstimate]:
     """Return the cumulative log-odds error with limits, and whether it is shown to lie within the margin."""
     share = np.array([test.deviation.design.information for test in tests])
@@ -199,10 +219,18 @@ def _size(
     few = information < MIN_INFORMATION or (rows.cluster is not None and rows.degrees + 1 < MIN_CLUSTERS)
     contradicted = omnibus.is_significant(IMPOSSIBLE, alpha)
     bound = math.inf if contradicted else bound
-    within = bound <= margin and not few and fine <= margin
+    is_small = bound <= margin and not few and fine <= margin
+    within = is_small and all(each.within <= alpha for each in regions)
     spec = LogOddsError().spec
     error = Interval(NAME, value, low, high, level, "inversion", "1", 0, spec)
     nan = math.nan
     null = Null(NAME, value, nan, nan, nan, nan, "greater", level, "1", 0, spec)
     deviation = Deviation(NAME, "", value, low, high, level, margin, bound, within)
-    return deviation, LogOddsEstimate(error, null, information, fine if fine > margin else 0.0, rows.n_clusters)
+    return deviation, LogOddsEstimate(
+        error,
+        null,
+        information,
+        fine if fine > margin else 0.0,
+        rows.n_clusters,
+        join_regions(regions, alpha, is_small=is_small),
+    )
