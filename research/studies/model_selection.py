@@ -282,7 +282,7 @@ def margin_cells() -> Iterator[tuple[tuple[str, ...], Callable[[int], Array]]]:
 
 def not_worse(pair: Any, metric: str, limit: float, mean: float, size: int, design: str, seed: int) -> Array:
     """Return whether the challenger is shown to be not worse; without a pair two almost equal calibrated models."""
-    rng = np.random.default_rng([7, size, seed])
+    rng = np.random.default_rng([7 + METRICS.index(metric), size, seed])
     if pair is None:
         x = rng.normal(mean, DEVIATION, size)
         models = x, x + 0.01 * rng.normal(size=size)

@@ -21,6 +21,7 @@ from calibrant.tables.score_table import ScoreTable
 
 _MIN_WEIGHTED_INFORMATION = 100.0  # with importance weights
 _OBJECTION_LEVEL = 0.05
+_LEAST_SKEWNESS = 1e-6
 _MODELS_AT_ONCE = 4  # more of them have smaller blocks of replicates, so that an interruption takes effect soon
 
 
@@ -74,6 +75,8 @@ class PairedDifference:
         Differences that must not be significant (at 5 %) in the other direction for this one to be significant.
     squares : SquaredPair or None
         Where the value is a difference of squared deviations: the parts of its variance.
+    skewness : float
+        Skewness of the value; 0 where it is not known.
     """
 
     value: float
@@ -83,6 +86,7 @@ class PairedDifference:
     others: "tuple[PairedDifference, ...]" = ()
     objections: "tuple[PairedDifference, ...]" = ()
     squares: SquaredPair | None = None
+    skewness: float = 0.0
 
     @property
     def has_little_information(self) -> bool:
@@ -116,6 +120,7 @@ class PairedDifference:
         """Test whether the difference is below a limit; return its upper confidence bound, and the one-sided p-value.
 
         Squares that are small by chance have a small variance: that of squares which differ by the limit is used. The
+        statistic of a skewed mean is transformed as by Hall (1992), "On the removal of skewness by transformation". The
         p-value is at most 1 - `level` exactly if the bound is at most the limit. Without information the bound is NaN
         and the p-value 1.
         """
@@ -126,9 +131,12 @@ class PairedDifference:
         variance = self.variance if self.squares is None else max(self.variance, self.squares.at(limit))
         if not variance > 0:
             return self.value, 0.0 if self.value <= limit else 1.0
-        spread = math.sqrt(variance)
-        bound = self.value + student_quantile(level, self.degrees) * spread
-        return bound, student_tail((limit - self.value) / spread, self.degrees)
+        spread, a, shift = math.sqrt(variance), self.skewness / 3, self.skewness / 6
+        least, statistic = -student_quantile(level, self.degrees), (self.value - limit) / spread
+        if abs(a) > _LEAST_SKEWNESS:
+            least = float(np.cbrt(1 + 3 * a * (least - shift)) - 1) / a
+            statistic = ((1 + a * statistic) ** 3 - 1) / (3 * a) + shift
+        return self.value - least * spread, student_tail(-statistic, self.degrees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,8 +330,10 @@ def mean_difference(
         effective = total**2 / float(np.sum(w**2))
     if effective <= 1:
         return PairedDifference(value, 0.0, math.inf)
-    variance = float(np.sum(terms**2)) / total**2 * effective / (effective - 1)
-    return PairedDifference(value, variance, effective - 1)
+    squares = float(np.sum(terms**2))
+    variance = squares / total**2 * effective / (effective - 1)
+    skewness = float(np.sum(terms**3)) / squares**1.5 if squares > 0 else 0.0
+    return PairedDifference(value, variance, effective - 1, skewness=skewness)
 
 
 def brier_losses(rows: PairedRows, model: int) -> Floats:
