@@ -22,8 +22,8 @@ from calibrant.kinds.distribution.sample import DistributionSample
 from calibrant.kinds.distribution.verdict import PITValues, decide
 from calibrant.kinds.point.evaluation import bins_of_bias, given_metrics, measure_means
 from calibrant.kinds.point.metrics import metric_results
-from calibrant.metrics.frequencies import CountFrequencies, count_frequencies
 from calibrant.metrics.distribution import transforms
+from calibrant.metrics.frequencies import CountFrequencies, count_frequencies
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Settings
