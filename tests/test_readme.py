@@ -48,10 +48,16 @@ def rows():
         "sd": np.ones(500),
         "quantiles": mean[:, None] + [-1.645, 0, 1.645],
         "members": mean[:, None] + rng.normal(size=(500, 8)),
+        "count": rng.poisson(np.exp(mean)),
+        "rate": np.exp(mean),
+        "dispersion": np.full(500, 0.5),
+        "years": np.full(500, 1.5),
     }
 
 
-def outcome(kind):
+def outcome(row, kind):
+    if row[1] == "counts":
+        return "count"
     return {"binary": "event", "point": "number", "distribution": "number"}.get(kind, "class")
 
 
@@ -61,7 +67,7 @@ def evaluated(rows):
 
     def run(row, kind):
         forecast = eval(re.match("`(.+?)`", row[2])[1], {"cb": cb, **rows})
-        names = {"cb": cb, "y": rows[outcome(kind)], "forecast": forecast}
+        names = {"cb": cb, "y": rows[outcome(row, kind)], "forecast": forecast}
         exec(SCRIPT, names)
         return names["result"]
 
@@ -102,7 +108,17 @@ def test_the_options_of_the_table_give_the_same_result(row, kind, rows, evaluate
     expected = evaluated(row, kind).to_dict()
     capsys.readouterr()
     assert (
-        run(["evaluate", "rows.parquet", "--outcome", outcome(kind), *shlex.split(row[3].strip("`")), "--json", "-"])
+        run(
+            [
+                "evaluate",
+                "rows.parquet",
+                "--outcome",
+                outcome(row, kind),
+                *shlex.split(row[3].strip("`")),
+                "--json",
+                "-",
+            ]
+        )
         == 0
     )
     (found,) = json.loads(capsys.readouterr().out)["models"].values()

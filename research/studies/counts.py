@@ -118,13 +118,13 @@ def cells_of_means() -> Iterator[Cell]:
 
 def cells_of_counts() -> Iterator[Cell]:
     """Yield designs of distributions of counts."""
-    for n, count in ((200, 400), (1000, 300), (5000, 150)):
+    for n, count in ((200, 400), (1000, 300), (5000, 40)):
         for mean in (0.085, 0.5, 5.0):
             yield "size", f"Poisson, mean {mean:g}", partial(poisson, mean, 1.0), n, count
         for mean, dispersion in ((0.5, 1.0), (5.0, 0.5)):
             design = f"negative binomial, mean {mean:g}, dispersion {dispersion:g}"
             yield "size", design, partial(negative_binomial, mean, dispersion, dispersion), n, count
-    for n, count in ((1000, 100), (5000, 60)):
+    for n, count in ((1000, 60), (5000, 20)):
         for mean in (0.085, 0.5, 5.0):
             yield "power", f"Poisson, mean {mean:g}, 15 % too high", partial(poisson, mean, 1.15), n, count
             design = f"Poisson, mean {mean:g}, outcomes with dispersion 0.5"
@@ -132,7 +132,7 @@ def cells_of_counts() -> Iterator[Cell]:
     for levels in (3, 9, 19):
         for factor in (1.0, 0.7):
             design = f"{levels} quantiles of counts, mean 2, times {factor:g}"
-            yield "power" if factor < 1 else "size", design, partial(quantiles, 2.0, factor, levels), 2000, 60
+            yield "power" if factor < 1 else "size", design, partial(quantiles, 2.0, factor, levels), 2000, 30
 
 
 def measure(draw: Callable[[Rng, int], Drawn], n: int, data_sets: int) -> dict[str, float]:

@@ -35,9 +35,9 @@ OPTIONS = {
 
 # The Python functions that take the options of each command.
 FUNCTIONS = {
-    "evaluate": (cb.evaluate, cb.scan, cb.ECE, cb.Gaussian),
-    "compare": (cb.compare, cb.scan, cb.ECE, cb.Gaussian),
-    "check": (cb.evaluate, cb.scan, cb.ECE, cb.Gaussian),
+    "evaluate": (cb.evaluate, cb.scan, cb.ECE, cb.Gaussian, cb.NegativeBinomial),
+    "compare": (cb.compare, cb.scan, cb.ECE, cb.Gaussian, cb.NegativeBinomial),
+    "check": (cb.evaluate, cb.scan, cb.ECE, cb.Gaussian, cb.NegativeBinomial),
     "fit": (cb.scan, cb.calibrators.CATS),
     "apply": (calibrate_file,),
     "export": (cb.to_sql,),
@@ -47,10 +47,11 @@ FUNCTIONS = {
     "demo": (),
 }
 
-# Options of the command line alone: files, outputs, thresholds, columns of forecasts, and `absolute_margin`, which is
-# margin=cb.AbsoluteMargin(...) in Python.
+# Options of the command line alone: files, outputs, thresholds, columns of forecasts, and `absolute_margin` and
+# `relative_margin`, which are margin=cb.AbsoluteMargin(...) and margin=cb.RelativeMargin(...) in Python.
 COMMAND_LINE_ONLY = {
     *("class_score", "ordinal_score", "predicted_label", "point", "quantile", "sample"),
+    *("poisson", "negative_binomial", "relative_margin"),
     *("encoding", "max_bytes", "sha256", "spark"),
     *("html", "json_file", "junit", "output", "force", "folder"),
     *("require", "max_tce_excess", "max_ece", "equivalence", "absolute_margin", "audit_columns"),
@@ -182,6 +183,7 @@ SETTINGS = {
 NOT_SETTINGS = {
     *("y", "format", "encoding", "max_bytes", "sha256", "max_memory", "resolution", "spark"),
     *("html", "json_file", "force"),
+    "relative_margin",  # of means; see test_counts_equal_those_in_python
 }
 
 
@@ -207,6 +209,29 @@ def event_scores(here):
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     Path("scores.csv").write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
     return columns
+
+
+@pytest.mark.parametrize(
+    ("options", "make", "given"),
+    [
+        (["--poisson", "rate"], lambda c: cb.Poisson(c["rate"]), {}),
+        (["--poisson", "rate", "--exposure", "years"], lambda c: cb.Poisson(c["rate"], exposure=c["years"]), {}),
+        (
+            ["--negative-binomial", "rate", "--dispersion", "alpha", "--exposure", "years", "--relative-margin", "0.2"],
+            lambda c: cb.NegativeBinomial(c["rate"], c["alpha"], exposure=c["years"]),
+            {"margin": cb.RelativeMargin(0.2)},
+        ),
+    ],
+)
+def test_counts_equal_those_in_python(here, call, options, make, given):
+    rng = np.random.default_rng(4)
+    c = {"rate": rng.gamma(2, 0.5, 300).round(3) + 0.01, "years": rng.uniform(0.5, 2, 300).round(2)}
+    c |= {"alpha": np.full(300, 0.5), "y": rng.poisson(c["rate"])}
+    rows = zip(*(column.tolist() for column in c.values()), strict=True)
+    Path("counts.csv").write_text("\n".join([",".join(c), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    text = call("evaluate", "counts.csv", "-y", "y", *options, "--resamples", "19", "--json", "-")
+    expected = json.loads(cb.evaluate(c["y"], make(c), n_resamples=19, **given).to_json())
+    assert json.loads(text)["models"]["rate"] == expected
 
 
 def as_columns(given, columns):
