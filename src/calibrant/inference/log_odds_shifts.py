@@ -189,10 +189,8 @@ class LogOddsShifts:
         skew += 3 * b**2 * float(np.sum(weight * pull**2 * (2 * variance**2 + fourth)))
         skew -= b**3 * float(np.sum(pull**3 * third))
         # With one row per group the variance is 0 but for rounding, because the square of an outcome is the outcome.
-        if sd == 0:
-            spread = spread if spread > 1e-9 * square else 0.0
-        else:
-            spread = max(spread, 0.1 * square)
+        least, low = (1e-9 * square, 0.0) if sd == 0 else (0.1 * square, 0.1 * square)
+        spread = spread if spread > least else low
         dispersion = float(np.sum(groups.score**2 / (weight * variance))) / max(self.size - 1, 1)
         expected = float(np.sum(weight * (variance - projection.loss)))
         mean = self.line.shift + groups.shift
