@@ -283,8 +283,10 @@ class LogOddsShifts:
         log += self._events[chosen, None] * away - away**2 / (2 * sd**2) + points**2 / 2
         mass: Floats = weights * np.exp(log - log.max(axis=1, keepdims=True))
         mass /= mass.sum(axis=1, keepdims=True)
-        mean, square = (np.asarray(np.sum(mass * away**power, axis=1), dtype=np.float64) for power in (1, 2))
-        return mean, np.maximum(square - mean**2, 0.0)
+        mean: Floats = np.sum(mass * away, axis=1)
+        square: Floats = np.sum(mass * away**2, axis=1)
+        variance: Floats = np.maximum(square - mean**2, 0.0)
+        return mean, variance
 
     def _mode(self, sd: float, shift: float, chosen: Ints) -> tuple[Floats, Floats]:
         """Return the likeliest shift of groups around a common one, and the standard deviation by its curvature."""
