@@ -106,8 +106,9 @@ def evaluate(
     random_state : int, Generator or None, default=0
         0, so that the same data get the same numbers.
     cluster : column, optional
-        Rows of one cluster (a patient, a shop) may depend on each other. At least 10 clusters are needed; a group with
-        fewer is not tested.
+        Rows of one cluster (a patient, a shop) may depend on each other. At least 10 clusters are needed; with 3 to 9,
+        calibration in the large of binary scores is tested, as the mean over clusters, and nothing else. A group with
+        few clusters is treated alike.
     time : column, optional
         Times of the rows: numbers, datetimes or ISO 8601 text, in any order. Errors of neighbouring times may depend on
         each other: blocks of consecutive times, longer than errors depend on each other, take the place of clusters;
@@ -125,7 +126,8 @@ def evaluate(
     Returns
     -------
     Evaluation
-        ``verdict``, ``direction``, ``metrics``, ``groups``, ``to_frame()``, ``to_dict()``; print it.
+        ``verdict``, ``direction``, ``metrics``, ``groups``, ``to_frame()``, ``to_dict()``; print it. With `by`,
+        ``heterogeneity`` tests whether groups differ, and has shrunken estimates of each.
 
     See Also
     --------

@@ -189,10 +189,8 @@ class LogOddsShifts:
         skew += 3 * b**2 * float(np.sum(weight * pull**2 * (2 * variance**2 + fourth)))
         skew -= b**3 * float(np.sum(pull**3 * third))
         # With one row per group the variance is 0 but for rounding, because the square of an outcome is the outcome.
-        if sd == 0:
-            spread = spread if spread > 1e-9 * square else 0.0
-        else:
-            spread = max(spread, 0.1 * square)
+        least, low = (1e-9 * square, 0.0) if sd == 0 else (0.1 * square, 0.1 * square)
+        spread = spread if spread > least else low
         dispersion = float(np.sum(groups.score**2 / (weight * variance))) / max(self.size - 1, 1)
         expected = float(np.sum(weight * (variance - projection.loss)))
         mean = self.line.shift + groups.shift
@@ -285,8 +283,10 @@ class LogOddsShifts:
         log += self._events[chosen, None] * away - away**2 / (2 * sd**2) + points**2 / 2
         mass: Floats = weights * np.exp(log - log.max(axis=1, keepdims=True))
         mass /= mass.sum(axis=1, keepdims=True)
-        mean, square = (np.asarray(np.sum(mass * away**power, axis=1), dtype=np.float64) for power in (1, 2))
-        return mean, np.maximum(square - mean**2, 0.0)
+        mean: Floats = np.sum(mass * away, axis=1)
+        square: Floats = np.sum(mass * away**2, axis=1)
+        variance: Floats = np.maximum(square - mean**2, 0.0)
+        return mean, variance
 
     def _mode(self, sd: float, shift: float, chosen: Ints) -> tuple[Floats, Floats]:
         """Return the likeliest shift of groups around a common one, and the standard deviation by its curvature."""

@@ -61,8 +61,8 @@ class Evaluation(PrintedResult):
     serial_dependence : SerialDependence or None
         With `time`: the estimated dependence of errors in time, and the blocks of times that were used.
     heterogeneity : Heterogeneity or None
-        With groups: a test that they differ, the standard deviation between them, and shrunken estimates. None for
-        predicted labels, whose deviation has no single size, and in groups.
+        With groups: a test that they differ, the standard deviation between them, and shrunken estimates. None in
+        groups, and for predicted labels and ordered classes, whose deviations have no single size.
     mean_over_clusters : Estimate or None
         With 3 to 9 clusters: calibration in the large as the mean over clusters, which is all that is tested.
     own_notes : tuple of Note

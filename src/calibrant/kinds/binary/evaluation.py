@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -33,11 +33,13 @@ from calibrant.metrics.gce import Breakdown
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import AbsoluteMargin, Settings
 from calibrant.results.uncertainty import Estimate, Interval, MetricResult, Null
 from calibrant.results.verdict import Deviation, Verdict
 from calibrant.tables.score_table import ScoreTable
+
+if TYPE_CHECKING:
+    from calibrant.results.group_differences import Heterogeneity
 
 _FEWEST_ROUNDED, _MOST_DECIMALS = 5, 3  # distinct scores, and decimals, of scores that count as rounded
 _MANY_SCORES = 100_000  # then details are computed in threads with the decision, as they share much work
@@ -153,7 +155,7 @@ def evaluate(
     return Evaluation("binary", table, shown, breakdowns, verdict, details, settings, own_notes=notes)
 
 
-def heterogeneity(groups: Mapping[Any, TableSample], whole: TableSample, level: float) -> Heterogeneity:
+def heterogeneity(groups: Mapping[Any, TableSample], whole: TableSample, level: float) -> "Heterogeneity":
     """Return the heterogeneity of the log-odds shifts of groups."""
     from calibrant.inference.log_odds_heterogeneity import log_odds_heterogeneity
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -27,10 +27,12 @@ from calibrant.metrics.distribution import transforms
 from calibrant.metrics.frequencies import CountFrequencies, count_frequencies
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import Settings
 from calibrant.results.verdict import TestResult
 from calibrant.tables.mean_table import MeanTable
+
+if TYPE_CHECKING:
+    from calibrant.results.group_differences import Heterogeneity
 
 
 def evaluate(rows: DistributionSample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
@@ -68,7 +70,7 @@ def evaluate(rows: DistributionSample, settings: Settings, seed: SeedSequence, p
 
 def heterogeneity(
     groups: Mapping[Any, DistributionSample], whole: DistributionSample, level: float
-) -> Heterogeneity | None:
+) -> "Heterogeneity | None":
     """Return the heterogeneity of the mean errors of groups; None for forecasts that know no means."""
     from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
 

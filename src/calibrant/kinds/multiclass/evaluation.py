@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -23,12 +23,14 @@ from calibrant.metrics.metric import Metric
 from calibrant.metrics.multiclass import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
 from calibrant.metrics.proper_scores import corp_decomposition, murphy_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import Settings
 from calibrant.results.uncertainty import MetricResult
 from calibrant.results.verdict import Verdict
 from calibrant.tables.class_table import ClassTable
 from calibrant.tables.score_table import ScoreTable
+
+if TYPE_CHECKING:
+    from calibrant.results.group_differences import Heterogeneity
 
 # Class-wise metrics whose bins follow the data are measured class by class, so they are skipped where entries are more.
 _MAX_ENTRIES = 2_000_000
@@ -76,7 +78,7 @@ def evaluate(sample: MulticlassSample, settings: Settings, seed: SeedSequence, p
     return Evaluation("multiclass", table, metrics, breakdowns, verdict, details, settings, own_notes=table.notes)
 
 
-def heterogeneity(groups: Mapping[Any, MulticlassSample], whole: MulticlassSample, level: float) -> Heterogeneity:
+def heterogeneity(groups: Mapping[Any, MulticlassSample], whole: MulticlassSample, level: float) -> "Heterogeneity":
     """Return the heterogeneity of the log-odds shifts of the top label between groups."""
     from calibrant.inference.log_odds_heterogeneity import NAME, log_odds_heterogeneity
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -18,11 +18,13 @@ from calibrant.kinds.point.tce import tce_with_null
 from calibrant.kinds.point.verdict import decide, mean_margin
 from calibrant.metrics.point import mse_decomposition
 from calibrant.results.evaluation import Evaluation
-from calibrant.results.group_differences import Heterogeneity
 from calibrant.results.settings import RelativeMargin, Settings
 from calibrant.results.uncertainty import MetricResult, Null
 from calibrant.results.verdict import Verdict
 from calibrant.tables.mean_table import MeanTable
+
+if TYPE_CHECKING:
+    from calibrant.results.group_differences import Heterogeneity
 
 
 def measure_means(
@@ -59,7 +61,7 @@ def evaluate(rows: PointSample, settings: Settings, seed: SeedSequence, progress
     return Evaluation("point", table, panel, breakdowns, verdict, details, settings, own_notes=notes)
 
 
-def heterogeneity(groups: Mapping[Any, PointSample], whole: PointSample, level: float) -> Heterogeneity:
+def heterogeneity(groups: Mapping[Any, PointSample], whole: PointSample, level: float) -> "Heterogeneity":
     """Return the heterogeneity of the mean errors of groups."""
     from calibrant.inference.mean_error_heterogeneity import mean_error_heterogeneity
 
