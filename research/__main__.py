@@ -99,6 +99,7 @@ PROGRAMS: dict[str, Program] = {
     "multiclass": _study("verdicts", "multiclass", "an hour", "multiclass*.csv"),
     "ordinal": _study("verdicts", "ordinal", "10 minutes"),
     "coverage": _study("verdicts", "coverage", "an hour"),
+    "intervals": _study("verdicts", "intervals", "half an hour"),
     "planning": _study("verdicts", "planning", "minutes"),
     "sizes": _study("verdicts", "sizes", "an hour", "sizes.csv", "power.csv"),
     "tce_sample_size": _study(

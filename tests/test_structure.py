@@ -45,7 +45,7 @@ REPEATED_MODULES = {
 }
 MAX_LOADED = {
     "cb.ece(y, p)": 25,
-    "cb.evaluate(y, p, n_resamples=19)": 81,
+    "cb.evaluate(y, p, n_resamples=19)": 82,
     "cb.evaluate(y, p, n_resamples=19).to_html()": 110,
 }
 # Of calls within calibrant during an evaluation.
