@@ -152,7 +152,10 @@ def test_limits_after_selection_cover_and_are_not_too_far_from_0():
     reported = z[np.abs(z) > 3.0]
     plain = np.mean((reported - 1.96 <= 2) & (2 <= reported + 1.96))
     found = np.array(
-        [after_selection(each, each - 1.96, each + 1.96, 2 * student.sf(abs(each), 1e9), cut, 0.95) for each in reported]
+        [
+            after_selection(each, each - 1.96, each + 1.96, 2 * student.sf(abs(each), 1e9), cut, 0.95)
+            for each in reported
+        ]
     )
     assert plain < 0.9
     assert np.mean((found[:, 1] <= 2) & (2 <= found[:, 2])) == pytest.approx(0.95, abs=0.03)
