@@ -150,7 +150,7 @@ def test_limits_after_selection_cover_and_are_not_too_far_from_0():
     cut = 0.0027
     z = rng.normal(2.0, 1, 4_000)
     reported = z[np.abs(z) > 3.0]
-    plain = np.mean((reported - 1.96 <= 2) & (2 <= reported + 1.96))
+    plain = np.mean((reported - 1.96 <= 2) & (reported + 1.96 >= 2))
     found = np.array(
         [
             after_selection(each, each - 1.96, each + 1.96, 2 * student.sf(abs(each), 1e9), cut, 0.95)
@@ -158,7 +158,7 @@ def test_limits_after_selection_cover_and_are_not_too_far_from_0():
         ]
     )
     assert plain < 0.9
-    assert np.mean((found[:, 1] <= 2) & (2 <= found[:, 2])) == pytest.approx(0.95, abs=0.03)
+    assert np.mean((found[:, 1] <= 2) & (found[:, 2] >= 2)) == pytest.approx(0.95, abs=0.03)
     assert np.median(found[:, 0]) == pytest.approx(2.0, abs=0.25)
     assert np.median(reported) > 3.2
 
