@@ -105,6 +105,7 @@ PROGRAMS: dict[str, Program] = {
     "counts": _study("verdicts", "counts", "15 minutes", "counts.csv", "counts_coverage.csv"),
     "heterogeneity": _study("verdicts", "heterogeneity", "40 minutes", "heterogeneity*.csv"),
     "coverage": _study("verdicts", "coverage", "an hour"),
+    "intervals": _study("verdicts", "intervals", "half an hour"),
     "planning": _study("verdicts", "planning", "minutes"),
     "sizes": _study("verdicts", "sizes", "an hour", "sizes.csv", "power.csv"),
     "tce_sample_size": _study(

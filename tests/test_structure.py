@@ -45,8 +45,8 @@ REPEATED_MODULES = {
 }
 MAX_LOADED = {
     "cb.ece(y, p)": 25,
-    "cb.evaluate(y, p, n_resamples=19)": 84,
-    "cb.evaluate(y, p, n_resamples=19).to_html()": 113,
+    "cb.evaluate(y, p, n_resamples=19)": 80,
+    "cb.evaluate(y, p, n_resamples=19).to_html()": 110,
 }
 # Of calls within calibrant during an evaluation.
 MAX_DEPTH = {"binary": 16, "multiclass": 19, "ordinal": 18, "labels": 10, "point": 12, "distribution": 12}

@@ -139,7 +139,7 @@ def test_the_kind_of_interval_follows_from_the_metric():
 
     assert of_kind("arcsine") == {"tce"}
     assert of_kind("centred") == {"debiased_sce"}
-    assert of_kind("triangle") == {"mce", "emax", "mcb", "calloss", "smooth_ece"}
+    assert of_kind("triangle") == {"mce", "rmsce", "emax", "mcb", "calloss", "smooth_ece"}
     assert of_kind("influence") == {"brier", "stratified_brier", "log_loss", "auc"}
     assert (of_kind("bias"), of_kind("ratio")) == ({"bias"}, {"oe_ratio"})
     two_sided = {name for name in kinds if default_alternative(cb.METRICS[name]()) == "two-sided"}

@@ -131,7 +131,8 @@ def test_an_evaluation_has_intervals_a_verdict_and_groups(skewed):
     assert found["TCE"].null.expected < 15
     t = stats.ttest_1samp(p - y, 0)
     error = found["mean error"]
-    assert (error.value, error.null.pvalue) == pytest.approx((np.mean(p - y), t.pvalue))
+    assert error.value == pytest.approx(np.mean(p - y))
+    assert t.pvalue <= error.null.pvalue < 2 * t.pvalue  # allows for skewness
     assert error.pvalue == found.tests["mean error"].adjusted_pvalue > t.pvalue
     json.dumps(found.to_dict(), allow_nan=False)
     assert "mean error" in repr(found)
@@ -168,7 +169,8 @@ def test_clusters_widen_intervals(rng):
     error = np.sqrt(60 / 59 * np.sum((by_hand - by_hand.mean()) ** 2))
     found = together["mean error"].interval
     reach = stats.t(59).ppf(0.975) * error
-    assert (found.low, found.high) == pytest.approx((np.mean(p - y) - reach, np.mean(p - y) + reach))
+    assert found.low <= np.mean(p - y) - reach + 1e-12 < np.mean(p - y) + reach - 1e-12 <= found.high
+    assert found.high - found.low < 1.15 * 2 * reach  # one side reaches further if errors of clusters are skewed
 
 
 def test_clusters_reach_the_line(rng):
