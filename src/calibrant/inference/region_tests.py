@@ -715,7 +715,7 @@ def _clustered(design: Design, start: Ints, stop: Ints) -> tuple[Floats, Floats,
     return np.diag(covariance).copy(), degrees, np.minimum(events, others), covariance
 
 
-def _between(pieces: Floats, first: Ints, last: Ints) -> Floats:
+def _between(pieces: Any, first: Ints, last: Ints) -> Floats:
     """Return for each row the sums of its columns from `first` to before `last`."""
     total = np.cumsum(np.pad(pieces, ((0, 0), (1, 0))), axis=1)
     return np.asarray(total[:, last] - total[:, first], dtype=np.float64)
