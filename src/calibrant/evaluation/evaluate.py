@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.random import SeedSequence
 
@@ -19,10 +19,12 @@ from calibrant.kinds.base import FEWER_RESAMPLES, Kind, forecast_kind, kind_of
 from calibrant.kinds.sample import GroupedSample, S, has_few_clusters
 from calibrant.metrics.bins import MeanBins
 from calibrant.metrics.costs import Cost
-from calibrant.metrics.registry import MetricLike
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.settings import Margin, Settings
 from calibrant.tables.rows import Missing
+
+if TYPE_CHECKING:
+    from calibrant.metrics.registry import MetricLike
 
 _MOST_COMPLETE_GROUPS = 20
 
@@ -36,7 +38,7 @@ def evaluate(
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
     margin: Margin | None = None,
     alpha: float = 0.05,
-    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None = None,
+    metrics: "Mapping[str, MetricLike] | Sequence[MetricLike] | None" = None,
     n_bins: int | None = None,
     bins: MeanBins | None = None,
     confidence_level: float = 0.95,

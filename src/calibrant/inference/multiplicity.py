@@ -4,13 +4,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibrant._support.arrays import Floats
 from calibrant._support.errors import InputError
-from calibrant.results.comparison import Difference
 from calibrant.results.verdict import OmnibusTest, TestResult
+
+if TYPE_CHECKING:
+    from calibrant.results.comparison import Difference
 
 
 def holm(pvalues: object) -> Floats:
@@ -119,7 +122,7 @@ def _weighted_holm(pvalues: Floats, weights: Floats) -> Floats:
     return adjusted
 
 
-def adjust_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:
+def adjust_differences(differences: Iterable["Difference"]) -> tuple["Difference", ...]:
     """Return differences with p-values adjusted for the number of tested pairs by Holm, metric by metric.
 
     An infinite difference has no test, and does not count.

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,10 @@ from calibrant.inference.design import Design
 from calibrant.inference.tails import quadratic_tail, student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.results.verdict import TestResult
-from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.score_table import squared_residuals
+
+if TYPE_CHECKING:
+    from calibrant.tables.mean_table import MeanTable
 
 # Largest squared skewness over the number of terms for which a mean is tested in both directions. Chosen by simulation
 # (docs/studies/regression_error_rates.csv).
@@ -104,7 +106,7 @@ class IndependentTerms:
         return t, float(2 * stdtr(df, -min(abs(t), abs(g)))), False
 
 
-def row_terms(table: MeanTable, values: Floats, cluster: Ints | None) -> IndependentTerms:
+def row_terms(table: "MeanTable", values: Floats, cluster: Ints | None) -> IndependentTerms:
     """Return the terms of the weighted sum of `values`, one for each entry of the table."""
     weight = table.n.astype(np.float64)
     away = values - table.average(values)

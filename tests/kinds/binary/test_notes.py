@@ -74,7 +74,7 @@ def test_a_curve_deviates_only_if_the_omnibus_test_does():
 
 def test_directions_of_both_signs_read_as_one_sentence():
     class Details:
-        directions = {}
+        directions: ClassVar = {}
 
     class Result:
         details = Details()

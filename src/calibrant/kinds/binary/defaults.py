@@ -1,6 +1,7 @@
 """The default metrics, margin and number of replicates of predicted probabilities of one event."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.kinds.base import ROW_OPTIONS, Defaults
@@ -9,7 +10,9 @@ from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE, Bias
 from calibrant.metrics.costs import Cost, cost_name
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier
-from calibrant.metrics.registry import MetricLike, as_metrics
+
+if TYPE_CHECKING:
+    from calibrant.metrics.registry import MetricLike
 
 DEFAULTS = Defaults(
     margin=0.1,
@@ -22,7 +25,7 @@ DEFAULTS = Defaults(
 
 
 def panel(
-    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None,
+    metrics: "Mapping[str, MetricLike] | Sequence[MetricLike] | None",
     *,
     alpha: float = 0.05,
     n_bins: int | None = None,
@@ -39,6 +42,8 @@ def panel(
         )
     chosen = _default_metrics(alpha, 10 if n_bins is None else n_bins)
     if metrics is not None:
+        from calibrant.metrics.registry import as_metrics  # the default metrics need no registry
+
         chosen = {**as_metrics(metrics, "binary")}
     return chosen | {f"ECC ({name})": ECC(cost) for name, cost in _named(costs).items()}
 

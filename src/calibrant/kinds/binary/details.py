@@ -20,7 +20,6 @@ from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import TESTS_OF_FITS, TESTS_OF_SUMS, ecce_test
 from calibrant.inference.design import Design
 from calibrant.inference.levels import CalibrationLevels, calibration_levels, coefficients
-from calibrant.inference.power import rows_to_decide
 from calibrant.inference.region_tests import usual_shares
 from calibrant.kinds.log_odds import LogOddsDetails, LogOddsEstimate, consequence, explanation
 from calibrant.metrics.bins import EqualInformation, EqualSize
@@ -329,6 +328,8 @@ class BinaryDetails(LogOddsDetails):
         margin, alpha = self.settings.margin, self.settings.alpha
         if not isinstance(margin, float) or not self.information > 0:
             return None
+        from calibrant.inference.power import rows_to_decide  # loaded when it is needed
+
         return rows_to_decide(n_rows(self.table), self.information, margin, alpha)
 
     def event_share(self, table: ScoreTable) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,12 +11,13 @@ from calibrant._support.errors import Argument, InputError, join_notes
 from calibrant.inference.paired_rows import read_rows
 from calibrant.inference.table_sample import TableSample
 from calibrant.inference.time_blocks import Errors, in_time_blocks, need_blocks, neighbour_notes
-from calibrant.kinds.binary.focus import rows_in_focus, tables_in_focus
 from calibrant.kinds.sample import GroupedSample
 from calibrant.results.settings import Focus
-from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, plain_rows, read_score_forecast
+
+if TYPE_CHECKING:
+    from calibrant.tables.collection import Tables
 
 
 def errors(used: Rows) -> list[Errors]:
@@ -51,12 +52,17 @@ def read_groups(
     if isinstance(y_true, Mapping):
         return _read_tables(y_true, {"forecast": forecast, "by": by, "cluster": cluster, **options}, focus)
     if isinstance(y_true, ScoreTable) and focus is not None:
+        from calibrant.kinds.binary.focus import tables_in_focus  # most evaluations have none
+
         y_true = tables_in_focus({None: y_true}, focus)[None]
     by_row = by is not None or cluster is not None or "time" in options or focus is not None
     if not isinstance(y_true, ScoreTable) and by_row:
         read_score_forecast.check_given(forecast)
         rows = Rows.read(y_true, {"forecast": forecast}, cluster=cluster, by=by, **options)
-        rows = rows if focus is None else rows_in_focus(rows, focus)
+        if focus is not None:
+            from calibrant.kinds.binary.focus import rows_in_focus
+
+            rows = rows_in_focus(rows, focus)
         return GroupedSample.from_rows(rows, TableSample.from_rows, TIME_BLOCKS)
     if by is not None:
         raise InputError(
@@ -79,7 +85,9 @@ def _read_tables(
     given = [name for name, value in others.items() if value is not None]
     if given:
         raise InputError(f"{', '.join(given)} must be omitted with tables; got both.", argument=given[0])
-    found = _tables_by_group(tables)
+    from calibrant.tables.collection import Tables  # most evaluations have rows
+
+    found = _tables_by_group(tables) if isinstance(tables, Tables) else tables
     for key, table in found.items():
         if not isinstance(table, ScoreTable):
             raise InputError(
@@ -88,6 +96,8 @@ def _read_tables(
     if not found:
         raise InputError(Argument("y_true") + " must have at least one table; got none.")
     if focus is not None:
+        from calibrant.kinds.binary.focus import tables_in_focus
+
         found = tables_in_focus(found, focus)
     name = (", ".join(tables.by) or None) if isinstance(tables, Tables) else None
     whole = TableSample(sum(found.values(), ScoreTable.empty()))
@@ -95,10 +105,8 @@ def _read_tables(
     return GroupedSample(whole, groups, name)
 
 
-def _tables_by_group(tables: Mapping[Any, ScoreTable]) -> Mapping[Any, ScoreTable]:
-    """Return the tables by group; `Tables` has them by model and group."""
-    if not isinstance(tables, Tables):
-        return tables
+def _tables_by_group(tables: "Tables") -> Mapping[Any, ScoreTable]:
+    """Return the tables of the only model by group."""
     if len(tables.models) > 1:
         raise InputError(
             Argument("y_true") + f" must have the tables of one model; got {', '.join(map(repr, tables.models))}.",
