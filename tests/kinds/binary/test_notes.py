@@ -1,5 +1,7 @@
 """Notes and sentences about scores: rounding, order of rows, and estimates within the margin."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from scipy.special import expit
 
@@ -17,7 +19,7 @@ def test_scores_rounded_to_0_have_a_note_about_rounding():
     p = expit(rng.normal(-4, 1.5, 2_000))
     y = (rng.random(2_000) < p).astype(int)
     found = cb.evaluate(y, p.round(2), n_resamples=39)
-    assert "rounded to 2 decimals" in next(note.text for note in found.notes if note.code == "rounded_scores")
+    assert "at most 2 decimals" in next(note.text for note in found.notes if note.code == "rounded_scores")
     assert "rounded_scores" not in codes(cb.evaluate(y, p, n_resamples=39))
     assert "rounded_scores" not in codes(cb.evaluate(y, np.clip(p.round(2), 0.01, 0.99), n_resamples=39))
 
@@ -73,11 +75,6 @@ def test_a_curve_deviates_only_if_the_omnibus_test_does():
 
 
 def test_directions_of_both_signs_read_as_one_sentence():
-    class Details:
-        directions: ClassVar = {}
-
-    class Result:
-        details = Details()
-        direction = "overestimates, underestimates, underconfident"
-
-    assert directions_text(Result()) == "overestimates some outcomes, underestimates others and is underconfident"
+    details = SimpleNamespace(directions={})
+    result = SimpleNamespace(details=details, direction="overestimates, underestimates, underconfident")
+    assert directions_text(result) == "overestimates some outcomes, underestimates others and is underconfident"

@@ -254,9 +254,9 @@ def _rounding_notes(table: ScoreTable) -> tuple[Note, ...]:
     for decimals in range(1, _MOST_DECIMALS + 1):
         if np.array_equal(np.round(p, decimals), p):
             text = (
-                f"Scores seem to be rounded to {decimals} decimal{'s' if decimals > 1 else ''}, in {{count}} rows to 0 "
-                "or 1. A calibrated model then contradicts its scores, or seems overconfident: evaluate its scores "
-                "before rounding."
+                f"Scores have at most {decimals} decimal{'s' if decimals > 1 else ''}, and {{count}} rows a score of 0 "
+                "or 1, as scores that are rounded or shares of votes. A calibrated model then contradicts its scores, "
+                "or seems overconfident: evaluate scores before rounding."
             )
             return (Note("rounded_scores", int(np.ceil(table.n[at_end].sum())), text),)
     return ()
