@@ -316,20 +316,22 @@ class NegativeBinomial(CountForecast):
         return np.asarray(self.dispersion * self.mean)
 
     def cdf(self, k: Floats) -> Floats:
-        return np.where(k < 0, 0.0, self._tails(np.maximum(k, 0))[0])
+        return np.where(k < 0, 0.0, self._tail(np.maximum(k, 0), upper=False))
 
     def sf(self, k: Floats) -> Floats:
-        return np.where(k < 0, 1.0, self._tails(np.maximum(k, 0))[1])
+        return np.where(k < 0, 1.0, self._tail(np.maximum(k, 0), upper=True))
 
-    def _tails(self, k: Floats) -> tuple[Floats, Floats]:
-        """Return the probabilities of at most and of more than k events, from the smaller of both success rates."""
+    def _tail(self, k: Floats, upper: bool) -> Floats:
+        """Return the probability of at most or of more than k events, from the smaller one of both success rates."""
         from scipy.special import betainc, betaincc
 
         size, c = 1 / self.dispersion, self._odds
         small = c < 1
-        below = np.where(small, betaincc(k + 1, size, c / (1 + c)), betainc(size, k + 1, 1 / (1 + c)))
-        above = np.where(small, betainc(k + 1, size, c / (1 + c)), betaincc(size, k + 1, 1 / (1 + c)))
-        return below, above
+        found = np.empty(len(self))
+        cases = ((small, k + 1, size, c / (1 + c), upper), (~small, size, k + 1, 1 / (1 + c), not upper))
+        for rows, a, b, rate, below in cases:
+            found[rows] = (betainc if below else betaincc)(a[rows], b[rows], rate[rows])
+        return found
 
     def partial_mean(self, k: Floats) -> Floats:
         # mean F(k) - E[X; X <= k] = (k + 1) (1 + c) f(k + 1)

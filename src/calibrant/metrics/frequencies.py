@@ -83,7 +83,7 @@ def count_frequencies(y_true: Column, forecast: Any, *, max_count: int | None = 
     >>> from calibrant import Poisson
     >>> found = count_frequencies([0, 0, 1, 3], Poisson([0.5, 0.5, 1.0, 2.0]))
     >>> found.expected.round(2)
-    array([1.72, 1.24, 0.62, 0.43])
+    array([1.72, 1.25, 0.61, 0.43])
     """
     y, known = read_outcomes(y_true, forecast)
     if not known.is_discrete or (y < 0).any() or (y != np.floor(y)).any():

@@ -9,7 +9,7 @@ from calibrant._support.arrays import Floats, Ints
 from calibrant._support.random_streams import generator
 
 LEVELS = np.arange(1, 20) / 20
-_MOST_ROWS = 4000  # that determine the covariance under calibration
+_MOST_ROWS = 2000  # that determine the covariance under calibration
 _MOST_NUMBERS = 1 << 22  # of an intermediate array
 
 
@@ -73,7 +73,7 @@ class Shares:
 
 
 def calibrated_covariance(forecast: Any, levels: Floats) -> Floats:
-    """Return the mean covariance of the shares of a row if the forecasts are calibrated, from at most 4,000 rows.
+    """Return the mean covariance of the shares of a row if the forecasts are calibrated, from at most 2,000 rows.
 
     Two levels in one interval (a, b) of F have the covariance a + (u - a)(v - a) / (b - a) - u v, others u - u v for
     u <= v.
