@@ -236,13 +236,13 @@ class LogOddsShifts:
     def _columns(self, variance: Floats, derivative: Floats) -> tuple[Floats, Floats]:
         """Return what the fitted parameters change in the sums of groups, and the inverse of their information."""
         if not self.line.is_sloped:
-            return derivative[:, None], np.array([[1 / np.sum(derivative**2 / variance)]])
+            return derivative[:, None], np.array([[1 / float(np.sum(derivative**2 / variance))]])
         tilt, _, squares = self._slope_sums
         second = self._at_line[1]
-        columns = np.stack([derivative, tilt * derivative / second], axis=1)
-        information = columns.T @ (columns / variance[:, None])
+        columns: Floats = np.stack([derivative, tilt * derivative / second], axis=1)
+        information: Floats = columns.T @ (columns / variance[:, None])
         information[1, 1] += max(squares - float(np.sum(tilt**2 / second)), 0.0)  # within groups
-        return columns, np.linalg.inv(information)
+        return columns, np.asarray(np.linalg.inv(information), dtype=np.float64)
 
     def _fitted(self, sd: float, informed: Floats) -> tuple[float, Floats, Floats, Floats, Floats]:
         """Return the common shift at which the scores of groups add up to 0.

@@ -215,8 +215,10 @@ def test_swapping_the_event_swaps_the_direction():
 
 
 def printed_pvalues(found):
-    """All p-values that are printed with an evaluation."""
-    text = "\n".join(found.reasons())
+    """All p-values of calibration that are printed with an evaluation; that of equal groups has its own hypothesis."""
+    text = re.sub(
+        r"(equal groups|log-odds shift [\d.]+,|groups shown \()\s?p [=<] [\d.e-]*\d", "", "\n".join(found.reasons())
+    )
     numbers = re.findall(r"p [=<] ([\d.e-]*\d)", text) + re.findall(r"\(([\d.]+(?:e-\d+)?|< 1e-300)\)", text)
     return [float(number.removeprefix("< ")) for number in numbers] + [
         m.pvalue for m in found.metrics.values() if not math.isnan(m.pvalue)
