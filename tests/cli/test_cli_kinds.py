@@ -296,7 +296,8 @@ def test_the_report_is_written(forecasts, call):
     [
         (
             "-y price",
-            "--score, --class-score, --ordinal-score, --predicted-label, --point, --mean, --quantile or --sample must",
+            "--score, --class-score, --ordinal-score, --predicted-label, --point, --mean, "
+            "--poisson, --negative-binomial, --quantile or --sample must",
         ),
         ("-y price --point right --score p_ant", "--score and --point must not be given together; got both."),
         ("-y price --mean right --sd sd --quantile 0.5=right", "--mean and --quantile must not be given together"),

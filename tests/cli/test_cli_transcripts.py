@@ -93,7 +93,7 @@ def test_the_transcripts_are_the_output_of_their_commands(data, capsys):
 
     page = PAGE.read_text(encoding="utf-8")
     found = BLOCK.sub(lambda block: transcribe(block[0], output), page)
-    assert len(BLOCK.findall(page)) == 15
+    assert len(BLOCK.findall(page)) == 16
     if os.environ.get("CALIBRANT_UPDATE_TRANSCRIPTS"):
         PAGE.write_text(found, encoding="utf-8")
     assert found.splitlines() == page.splitlines()

@@ -98,7 +98,7 @@ def test_it_runs_as_a_module(scores):
         ("--margin 1 --absolute-margin 0.1", "--margin and --absolute-margin must not be given together; got both."),
         ("--absolute-margin 2", "--absolute-margin must lie between 0 and 1; got 2.0. 0.01 is one percentage point."),
         ("--resolution 2", "--resolution must lie between 1e-300 and 1"),
-        ("--cluster g", "--cluster must have at least 10 distinct values for inference; got 2."),
+        ("--cluster g", "--cluster must have at least 3 distinct values for inference; got 2."),
         ("--sample-weight w --frequency w", "--sample-weight and --frequency must not be given together; got both."),
         ("--frequency q", "For real weights use --sample-weight."),
         ("--pos-label 7", "--pos-label must be one of the labels of y, which are 0, 1"),

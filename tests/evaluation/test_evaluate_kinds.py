@@ -79,8 +79,8 @@ def test_clusters_are_taken_by_each_kind(forecasts, kind):
     y, forecast = forecasts[kind]
     found = cb.evaluate(y, forecast, cluster=np.arange(N) // 15, n_resamples=49)
     assert found.verdict in ("calibrated", "inconclusive")
-    with pytest.raises(cb.InputError, match="at least 10"):
-        cb.evaluate(y, forecast, cluster=np.arange(N) % 4, n_resamples=49)
+    with pytest.raises(cb.InputError, match="at least (3|10) distinct"):
+        cb.evaluate(y, forecast, cluster=np.arange(N) % 2, n_resamples=49)
 
 
 @pytest.mark.parametrize("few", [1, 9])
@@ -92,10 +92,11 @@ def test_a_group_with_fewer_than_ten_clusters_is_not_tested(forecasts, kind, few
     found = cb.evaluate(y, forecast, by=group, cluster=cluster, n_resamples=19)
     alone, many = found.groups["few"], found.groups["many"]
     assert (alone.verdict, alone.direction) == ("inconclusive", "")
-    assert not any(test.adjusted_pvalue is not None and test.adjusted_pvalue < 1 for test in alone.tests.values())
+    if alone.mean_over_clusters is None:  # else three clusters suffice for calibration in the large
+        assert not any(test.adjusted_pvalue is not None and test.adjusted_pvalue < 1 for test in alone.tests.values())
     assert not alone.is_within_margin
     assert any(test.adjusted_pvalue is not None for test in many.tests.values())
-    assert "Groups with fewer than 10 clusters, which are not tested: few." in repr(found)
+    assert "Groups with fewer than 10 clusters, of which little or nothing is tested: few." in repr(found)
     assert all(math.isfinite(metric.value) for metric in alone.metrics.values())
     json.dumps(found.to_dict(), allow_nan=False)
     assert "few" in found.to_json()
@@ -108,6 +109,8 @@ WEIGHTED = [kind for kind in KINDS if kind != "distribution"]
 def numbers(value, path=""):
     """Yield the numbers, texts and missing values of a JSON document by path, without the counts of lines read."""
     if isinstance(value, dict | list):
+        if isinstance(value, list):  # equal rows that are neighbours have a note about dependent neighbours
+            value = [part for part in value if not (isinstance(part, dict) and part.get("code") == "neighbouring_rows")]
         for name, part in value.items() if isinstance(value, dict) else enumerate(value):
             if name not in ("n_in", "n_used"):
                 yield from numbers(part, f"{path}.{name}")

@@ -428,8 +428,8 @@ def test_clusters_reach_the_verdict():
     assert wrong <= 6
     y, p = draw(1000, power=2.0)
     assert quick(y, p, cluster=np.arange(1000)).is_significant
-    for clusters in (1, 2, 9):
-        with pytest.raises(cb.InputError, match=f"cluster must have at least (2|10) distinct values.*got {clusters}"):
+    for clusters in (1, 2):
+        with pytest.raises(cb.InputError, match=f"cluster must have at least (2|3) distinct values.*got {clusters}"):
             quick(y, p, cluster=np.arange(1000) % clusters)
 
 
@@ -496,7 +496,7 @@ def test_numpy_scalars_are_json_numbers():
 def test_the_better_calibrated_model_is_found():
     y, p = draw(3000)
     found = cb.compare(y, {"squared": p**2, "right": p, "other": p**2.2}, n_resamples=99)
-    assert found.verdict == "right is better calibrated than squared; other is worse calibrated than squared"
+    assert found.verdict == "right is better calibrated than squared and other; squared is better calibrated than other"
     assert found.baseline == "squared"
     assert isinstance(found.models["other"], Evaluation)
     (ace,) = [d for d in found.differences if d.model == "right" and d.metric == "ACE"]

@@ -110,7 +110,7 @@ def test_estimates_of_groups_are_maximum_likelihood_shifts():
         x, k = logit(p[group == g]), y[group == g].sum()
         at_slope = line(x) - line.shift
         shift = optimize.brentq(lambda d, k=k, x=at_slope: k - expit(x + d).sum(), -5, 5)
-        assert h.groups[g].estimate == pytest.approx(shift, abs=5e-3)  # neighbouring scores are merged
+        assert h.groups[g].estimate == pytest.approx(shift, abs=1e-2)  # neighbouring scores are merged
 
 
 def test_a_group_without_events_has_no_lower_limit():

@@ -58,7 +58,7 @@ def test_groups_count_for_strong_calibration():
     group = np.arange(y.size) % 2
     off = np.where(group, p, expit(logit(p) + 1))
     found = cb.evaluate(y, off, by=group, n_resamples=99)
-    assert "strong, 1 of 2 groups miscalibrated." in str(found)
+    assert "strong, 1 of 2 groups miscalibrated and groups differ" in str(found)
     assert all("levels" not in each["details"] for each in found.to_dict()["groups"])
 
 

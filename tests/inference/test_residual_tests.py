@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.inference.residual_tests import IndependentTerms
-from calibrant.kinds.distribution.verdict import coverage_deviation
+from calibrant.kinds.distribution.verdict import PITValues, coverage_deviation
 
 
 def weighted_sets(n, sets=100):
@@ -31,5 +31,6 @@ def test_a_single_effective_unit_is_not_tested():
 @pytest.mark.parametrize("u", [[0.4, 0.6], [0.02, 0.98, 0.99]])
 def test_bounds_of_the_coverage_error_lie_in_its_range(u):
     forecast = cb.Gaussian(np.zeros(len(u)), np.ones(len(u)))
-    deviation = coverage_deviation(np.array(u), forecast, None, 0.1, 0.05)
+    values = np.array(u)
+    deviation = coverage_deviation(PITValues(values, values, values, 0), forecast, None, 0.1, 0.05)
     assert 0 <= deviation.low <= deviation.value <= deviation.high <= 1

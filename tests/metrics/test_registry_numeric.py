@@ -265,7 +265,11 @@ def test_weights_of_distributions_and_labels_of_events_are_refused():
             "forecast must be a forecast of kind 'distribution'; got Point",
         ),
         ("ece", GAUSSIAN, "(forecast|y_prob) must be a forecast of kind 'binary'; got Gaussian"),
-        ("crps", MEAN, "forecast must be Gaussian, Quantiles, Samples or a frozen distribution"),
+        (
+            "crps",
+            MEAN,
+            "forecast must be Gaussian, Quantiles, Samples, Poisson, NegativeBinomial or a frozen distribution",
+        ),
     ],
 )
 def test_a_forecast_of_another_kind_is_refused(metric, forecast, text):

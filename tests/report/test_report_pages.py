@@ -122,7 +122,8 @@ def test_the_advice_names_a_calibrator_and_its_gain(results):
 
 def test_the_advice_on_groups_names_the_worst(results):
     e = results["many_groups"]
-    look, collect = advice(e, "m0")
+    look, differ, collect = advice(e, "m0")
+    assert "Shrunken estimates of groups" in differ.text
     worst = [str(name) for name, group in e.worst_first.items() if group.verdict == "miscalibrated"]
     assert look.text.startswith(f"{worst[0]} (")
     assert "; and 3 more." in look.text

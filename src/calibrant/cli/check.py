@@ -189,7 +189,7 @@ def _verdict_gate(name: str, group: str | None, result: "Evaluation", found: str
     from calibrant.results.sentences import differences_text, groups_differ
 
     passed, differ = result.verdict != "miscalibrated", groups_differ(result)
-    if differ and differences_text(result) not in found:
+    if differ and "groups differ" not in found:
         found = f"{found.rstrip('.')}; {differences_text(result)}"
     return Gate(
         name, group, "must not be miscalibrated", passed, found, warning=result.verdict == "inconclusive" or differ

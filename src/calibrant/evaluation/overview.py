@@ -98,7 +98,7 @@ class EvaluationDisplay(Display):
             ax, metric = self.figure_.add_subplot(grid[1, :]), figures.group_metric(e)
             self.panels["groups"] = GroupDisplay.from_evaluation(e, metric=metric, along="x", ax=ax)
         vars(self).update(self.panels)
-        verdict = sentences.headline(e).capitalize()
+        verdict = sentences.short_headline(e).capitalize()
         self.figure_.suptitle(f"{verdict}: {rows_text(e.table)}", x=0.01, ha="left", weight="bold")
         return self
 

@@ -25,6 +25,12 @@ def tone(verdict: str) -> str:
 
 
 def headline(e: Any) -> str:
+    """Return the verdict with its direction, the number of miscalibrated groups, and whether groups differ."""
+    differ = f"; groups differ ({p_text(e.heterogeneity.pvalue)})" if groups_differ(e) else ""
+    return f"{short_headline(e)}{differ}"
+
+
+def short_headline(e: Any) -> str:
     """Return the verdict with its direction, and the number of miscalibrated groups."""
     directions = f" ({_brief(e.direction)})" if e.direction and e.verdict == MISCALIBRATED else ""
     text = f"{e.verdict}{directions}"
@@ -49,10 +55,9 @@ def groups_text(e: Any) -> str:
         return f"the only group is {'' if bad else 'not shown to be '}miscalibrated"
     open_ = sum(group.verdict == "inconclusive" for group in e.groups.values())
     rest = f", {open_:,} {'is' if open_ == 1 else 'are'} inconclusive" if open_ else ""
-    differ = f"; {differences_text(e)}" if groups_differ(e) else ""
     if bad:
-        return f"{bad:,} of {count:,} groups {'is' if bad == 1 else 'are'} miscalibrated{rest}{differ}"
-    return f"none of {count:,} groups is shown to be miscalibrated{rest}{differ}"
+        return f"{bad:,} of {count:,} groups {'is' if bad == 1 else 'are'} miscalibrated{rest}"
+    return f"none of {count:,} groups is shown to be miscalibrated{rest}"
 
 
 def groups_differ(e: Any) -> bool:

@@ -250,7 +250,7 @@ def test_the_deprecated_function_of_files_warns(rows, tmp_path):
     assert caught[0].filename == __file__
     assert numbers(found) == numbers(audit(path, forecast="score", **options))
     with pytest.warns(
-        DeprecationWarning, match=r"^(calibrant\.inference\.audit_scan moved|memory_limit= of audit_scan)"
+        DeprecationWarning, match=r"^(calibrant\.inference\.audit_scan is deprecated|memory_limit= of audit_scan)"
     ):
         assert numbers(cb.inference.audit_scan(path, p="score", memory_limit="1GB", **options)) == numbers(found)
 

@@ -399,7 +399,7 @@ def thirty_groups():
 def test_the_headline_counts_miscalibrated_groups(thirty_groups):
     assert thirty_groups.verdict in ("calibrated", "negligible")
     wanted = f"Verdict: {thirty_groups.verdict} overall; 2 of 30 groups are miscalibrated, 28 are inconclusive"
-    assert thirty_groups.headline() == wanted
+    assert thirty_groups.headline().partition("; groups differ")[0] == wanted
     assert repr(thirty_groups).startswith(wanted)
 
 
@@ -429,7 +429,7 @@ def test_groups_are_printed_worst_first_and_only_twenty(thirty_groups):
 def test_groups_are_counted_in_words(bad, count, text):
     good, wrong = cb.ScoreTable.from_counts([0.4], [500], [200]), cb.ScoreTable.from_counts([0.4], [500], [400])
     found = evaluated({str(i): wrong if i < bad else good for i in range(count)})
-    assert found.headline().endswith(f" overall; {text}")
+    assert found.headline().partition("; groups differ")[0].endswith(f" overall; {text}")
 
 
 # Impossible outcomes
