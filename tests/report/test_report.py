@@ -232,7 +232,7 @@ def test_sliders_show_the_values_of_the_library(opened, page, found):
     for place in (0, 17, 59):
         alpha = sensitivity.ALPHAS[place]
         tab.locator("#alpha").evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')) }", place)
-        breakdown = cb.TCE(alpha=alpha)(table)
+        breakdown = cb.TCE(alpha=alpha, bins=cb.bins.PAVABC(sizes="grades"))(table)
         assert tab.locator("#m0-tce").inner_text() == f"{breakdown.value:.2f} %"
         shares = 100 * breakdown.per_bin["rejected"] / breakdown.per_bin["n"]
         cells = tab.locator("#m0-bins tbody td:last-child").all_inner_texts()
