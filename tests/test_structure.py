@@ -49,7 +49,7 @@ MAX_LOADED = {
     "cb.evaluate(y, p, n_resamples=19).to_html()": 110,
 }
 # Of calls within calibrant during an evaluation.
-MAX_DEPTH = {"binary": 16, "multiclass": 19, "ordinal": 18, "labels": 10, "point": 12, "distribution": 12}
+MAX_DEPTH = {"binary": 16, "multiclass": 18, "ordinal": 18, "labels": 10, "point": 12, "distribution": 12}
 # The kinds that the JSON schemas enumerate.
 ENUMERATED = {"parts": cases.KINDS, "audit": cases.AUDITED, "history": cases.MONITORED, "status": cases.MONITORED}
 

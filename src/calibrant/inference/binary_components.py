@@ -1,7 +1,6 @@
 """Components of the omnibus test for probabilities: calibration in the large, slope, bins and regions of the scores."""
 
 from functools import partial
-from itertools import chain
 
 import numpy as np
 
@@ -41,8 +40,10 @@ def binary_components(design: Design, regions: RegionTests | None = None) -> lis
     """
     found = [*_impossible(design), in_the_large_test(design)]
     if design.information > 0:
-        parts = partial(_slope, design), partial(_over_bins, design), partial(_in_regions, regions)
-        found += chain(*run_together(*parts, rows=len(design.table)))
+        in_regions = (lambda: None) if regions is None else regions.test
+        parts = partial(_slope, design), partial(_over_bins, design)
+        slope, over_bins, region = run_together(*parts, in_regions, rows=len(design.table))
+        found += [*slope, *over_bins, *([] if region is None else [region])]
     return found
 
 
@@ -156,11 +157,6 @@ def _over_bins(design: Design) -> list[TestResult]:
     if fine is not None:
         found.append(residual_test(design, fine, FINE_BINS))
     return found
-
-
-def _in_regions(regions: RegionTests | None) -> list[TestResult]:
-    test = None if regions is None else regions.test()
-    return [] if test is None else [test]
 
 
 def _signed(value: float, positive: str, negative: str) -> str:
