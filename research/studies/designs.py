@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,23 @@ def run_cells(name: str, cells: Mapping[tuple[str, ...], Any]) -> list[dict[str,
     rows = [known[key] for key in cells if key in known]
     write(name, rows)
     return rows
+
+
+def run_missing(path: Path, cells: Iterable[Any], measure: Callable[[Any], dict[str, float]]) -> None:
+    """Measure the cells, dataclasses, that a table does not have yet; after each one, write and print its row."""
+    known: list[dict[str, Any]] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            known = list(csv.DictReader(file))
+    for cell in cells:
+        if any(all(str(row[name]) == str(value) for name, value in asdict(cell).items()) for row in known):
+            continue
+        known.append({**asdict(cell), **measure(cell)})
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(known[-1]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(known)
+        print(*known[-1].values(), flush=True)
 
 
 def _run_cell(cell: Any) -> dict[str, Any]:

@@ -5,9 +5,8 @@ docs/studies/heterogeneity_clusters.csv do not have yet. Scores have a standard 
 log-odds are shifted by 0.3 and have slope 0.7, so only differences between groups may count.
 """
 
-import csv
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, astuple, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from scipy.special import expit, logit
 
 from calibrant.inference.heterogeneity import estimate_heterogeneity, random_effects_mean, tails
 from calibrant.inference.log_odds_shifts import LogOddsShifts, common_line
+from research.studies.designs import run_missing
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "studies"
 PATH, CLUSTERS_PATH = FOLDER / "heterogeneity.csv", FOLDER / "heterogeneity_clusters.csv"
@@ -135,29 +135,10 @@ def measure_clusters(cell: ClusterCell, data_sets: int = 300) -> dict[str, float
     return {"data_sets": data_sets, "rejected": round(100 * rejected / data_sets, 1)}
 
 
-def _run(path: Path, all_cells: list[Any], measured: Callable[[Any], dict[str, float]]) -> None:
-    """Run the designs that are missing, and write each result at once."""
-    names = [field.name for field in fields(all_cells[0])]
-    known: list[dict[str, Any]] = []
-    if path.exists():
-        with path.open(newline="") as file:
-            known = list(csv.DictReader(file))
-    done = {tuple(line[name] for name in names) for line in known}
-    for cell in all_cells:
-        if tuple(map(str, astuple(cell))) in done:
-            continue
-        known.append({**asdict(cell), **measured(cell)})
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(known[-1]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(known)
-        print(*known[-1].values(), flush=True)
-
-
 def main() -> None:
     """Run both studies."""
-    _run(CLUSTERS_PATH, list(cluster_cells()), measure_clusters)
-    _run(PATH, list(cells()), measure)
+    run_missing(CLUSTERS_PATH, cluster_cells(), measure_clusters)
+    run_missing(PATH, cells(), measure)
 
 
 if __name__ == "__main__":

@@ -4,15 +4,15 @@
 of more than 1,000 rows where the model is wrong.
 """
 
-import csv
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from calibrant.kinds.ordinal.verdict import decide
 from calibrant.tables.class_table import ClassTable
+from research.studies.designs import run_missing
 
 PATH = Path(__file__).parent.parent.parent / "docs" / "studies" / "ordinal.csv"
 DATA_SETS = 1000
@@ -51,8 +51,9 @@ def draw(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return np.diff(edges, axis=1), code
 
 
-def measure(cell: Cell, data_sets: int = DATA_SETS) -> dict[str, float]:
-    """Return the shares of verdicts and of directions, in percent."""
+def measure(cell: Cell) -> dict[str, float]:
+    """Return the number of data sets, and the shares of verdicts and of directions in percent."""
+    data_sets = DATA_SETS if cell.rows <= 1_000 or cell.error == "none" else 400
     counts = dict.fromkeys(("rejected", "within", "direction"), 0)
     wanted = {"shift": "underestimates", "overconfident": "overconfident"}.get(cell.error.partition(" ")[0], "")
     for i in range(data_sets):
@@ -62,29 +63,13 @@ def measure(cell: Cell, data_sets: int = DATA_SETS) -> dict[str, float]:
         counts["rejected"] += verdict.is_significant
         counts["within"] += verdict.deviation.within
         counts["direction"] += wanted in verdict.direction.split(", ") if wanted else verdict.direction == ""
-    return {name: round(100 * count / data_sets, 1) for name, count in counts.items()}
+    shares = {name: round(100 * count / data_sets, 1) for name, count in counts.items()}
+    return {"data_sets": data_sets, **shares}
 
 
 def main() -> None:
     """Run the designs that are missing, and write each result at once."""
-    names = [field.name for field in fields(Cell)]
-    known = []
-    if PATH.exists():
-        with PATH.open(newline="") as file:
-            known = list(csv.DictReader(file))
-    done = {tuple(line[name] for name in names) for line in known}
-    for cell in cells():
-        if tuple(map(str, astuple(cell))) in done:
-            continue
-        data_sets = DATA_SETS if cell.rows <= 1_000 or cell.error == "none" else 400
-        known.append(
-            {**dict(zip(names, astuple(cell), strict=True)), "data_sets": data_sets, **measure(cell, data_sets)}
-        )
-        with PATH.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(known[-1]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(known)
-        print(*known[-1].values())
+    run_missing(PATH, cells(), measure)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,8 @@ predictive distribution, and of the uniform number below the score of an event. 
 are compared by their squared errors.
 """
 
-import csv
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from scipy.signal import lfilter
 from scipy.special import expit, ndtr
 
 import calibrant as cb
+from research.studies.designs import run_missing
 
 PATH = Path(__file__).parent.parent.parent / "docs" / "studies" / "serial_dependence.csv"
 DATA_SETS = 400
@@ -77,26 +77,13 @@ def measure(cell: Cell) -> dict[str, float]:
             continue
         with_time, without = with_time + tested, without + untested
     counts = {"with_time": with_time, "without_time": without, "not_tested": short}
-    return {name: round(100 * count / DATA_SETS, 2) for name, count in counts.items()}
+    shares = {name: round(100 * count / DATA_SETS, 2) for name, count in counts.items()}
+    return {"data_sets": DATA_SETS, **shares}
 
 
 def main() -> None:
     """Run the designs that are missing, and write each result at once."""
-    names = [field.name for field in fields(Cell)]
-    known = []
-    if PATH.exists():
-        with PATH.open(newline="") as file:
-            known = list(csv.DictReader(file))
-    done = {tuple(line[name] for name in names) for line in known}
-    for cell in cells():
-        if tuple(map(str, astuple(cell))) in done:
-            continue
-        known.append(dict(zip(names, astuple(cell), strict=True)) | {"data_sets": DATA_SETS} | measure(cell))
-        with PATH.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(known[-1]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(known)
-        print(*known[-1].values(), flush=True)
+    run_missing(PATH, cells(), measure)
 
 
 if __name__ == "__main__":
