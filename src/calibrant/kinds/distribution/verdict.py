@@ -103,7 +103,7 @@ def _margins(points: MeanTable, settings: Settings) -> tuple[float, MeanMargin]:
     """Return the margin of the coverage error, and that of the bias of the means."""
     if isinstance(settings.margin, RelativeMargin):
         return DEFAULTS.margin, mean_margin(points, settings.margin, False)
-    return float(settings.margin), mean_margin(points, DEFAULTS_OF_MEANS.margin, True)  # type: ignore[arg-type]
+    return float(settings.margin), mean_margin(points, DEFAULTS_OF_MEANS.margin, True)  # type: ignore[arg-type]  # no AbsoluteMargin
 
 
 def _decisive(deviations: Sequence[Deviation]) -> Deviation:

@@ -59,7 +59,7 @@ def mean_margin(table: MeanTable, margin: Margin, is_default: bool) -> MeanMargi
                 argument="margin",
             )
         return MeanMargin(margin.value, OF_THE_MEAN, mean)
-    size = float(margin)  # type: ignore[arg-type]
+    size = float(margin)  # type: ignore[arg-type]  # points take no AbsoluteMargin
     if is_default and may_be_relative and 0 < mean <= spread:
         return MeanMargin(size, OF_THE_MEAN, mean)
     return MeanMargin(size, "standard deviations of the outcome", spread)
